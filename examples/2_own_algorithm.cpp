@@ -1,5 +1,5 @@
-// 2. An all-reduce of your own: written, proved, drawn and run. An algorithm is a function from a problem to a schedule.
-// A schedule is plain data, so the same schedule is proved, drawn and executed.
+// 2. Writes, proves, draws and runs a new all-reduce algorithm. An algorithm is a function from a problem to a schedule.
+// A schedule is plain data, so the same schedule can be proved, drawn and executed.
 //
 //   mpirun -np 4 ./2_own_algorithm shm
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 using namespace chorale;
 
-// Step 1: the idea. Partial sums travel up the line of ranks to the last one, and the result travels back down.
+// Step 1: define the algorithm. Partial sums are sent up the line of ranks to the last rank. The result is sent back down.
 //
 //   ranks  0 ──▶ 1 ──▶ 2 ──▶ 3        up: add my vector, send on     p ranks: 2(p − 1) rounds; inner ranks send twice
 //          0 ◀── 1 ◀── 2 ◀── 3        down: keep the sum, send on
 //
-// The schedule says what this rank does. From the data that the steps touch, the library derives which step must wait for
-// which.
+// The schedule lists the steps of one rank. The library derives the dependencies between steps from the data that the steps
+// read and write.
 Schedule line(const Problem& p) {
   const std::int64_t n = p.blocks.total();
   const int last = p.size - 1;
@@ -39,7 +39,8 @@ int main(int argc, char** argv) {
     Communicator world = open_world(argc > 1 ? argv[1] : "shm", runtime, clock);
     const bool speaks = world.rank() == 0;
 
-    // Step 2: prove it, for 1 to 16 ranks, in place and not. The proof runs all ranks' schedules on symbols, without MPI.
+    // Step 2: prove the algorithm for 1 to 16 ranks, in place and out of place. The proof executes the schedules of all
+    // ranks on symbols, without MPI.
     for (int ranks = 1; ranks <= 16; ++ranks)
       for (const bool in_place : {false, true})
         if (const std::string flaw = find_flaw(plan_all_ranks(mine, Problem::even(mine.what, 100, ranks, 0, in_place)));
@@ -47,11 +48,11 @@ int main(int argc, char** argv) {
           throw Error(Exit::check, "the algorithm is wrong", flaw, "mend the schedule");
     if (speaks) std::printf("proved for 1 to 16 ranks\n\n");
 
-    // Step 3: draw it. The picture is made from the schedules that step 4 runs.
+    // Step 3: draw the algorithm. The schedules are those that step 4 runs, but for a vector of one element per rank.
     const auto schedules = plan_all_ranks(mine, Problem::even(mine.what, world.size(), world.size()));
     if (speaks) std::printf("%s\n", draw_text(schedules).c_str());
 
-    // Step 4: run it on a real backend, and compare the result with that of the library's own choice of algorithm.
+    // Step 4: run the algorithm on a real backend. Compare its result with that of the algorithm that the library chooses.
     std::vector<std::int64_t> x(1000, 1 + world.rank()), y = x;
     world.all_reduce({y.data(), 1000, DType::i64});
     world.choose(mine);

@@ -1,6 +1,6 @@
-// 3. Trains a small GPT with data parallelism written by hand. Every rank has the whole model and computes the gradients
-// of its part of the batch. Then the gradients of all ranks are added. The losses have the same bits on 1, 2, 3 or 4
-// ranks, and the same bits as in 4_train_with_the_library.
+// 3. Trains a small GPT with data parallelism written by hand. Every rank has the complete model and computes the gradients
+// of its part of the batch. Then the gradients of all ranks are added. The losses are bit-identical on 1, 2, 3 and 4 ranks,
+// and bit-identical to those of 4_train_with_the_library.
 //
 //   mpirun -np 4 ./3_train_by_hand
 //
@@ -27,18 +27,18 @@ std::int64_t hash_of(const Model& model) {
 
 int main() {
   return mpi::run_ranks([](const mpi::Runtime& runtime) {
-    // Step 1: join all ranks, and give each an equal part of the batch.
+    // Step 1: join all ranks, and give each rank an equal part of the batch.
     SystemClock clock;
     Communicator world = open_world("auto", runtime, clock);
-    Allocator& memory = world.allocator();  // allocates memory that peers read directly
+    Allocator& memory = world.allocator();  // allocates memory that peers can read directly
     const std::int64_t batch = 12, steps = 20, share = batch / world.size(), first = share * world.rank();
     if (batch % world.size() != 0)
       usage_error("the batch cannot be divided evenly among the ranks", std::to_string(batch) + " sequences",
                   "start 1, 2, 3, 4, 6 or 12 ranks");
 
-    // Step 2: build the model, a list of layers. Every rank begins with the same weights, which follow from the seed.
-    // Exact numerics stores gradients as integer multiples of a small unit. So a sum of gradients has the same bits in
-    // any order and on any number of ranks.
+    // Step 2: build the model, which is a list of layers. Every rank starts with the same weights, because they depend only
+    // on the seed. Exact numerics stores gradients as integer multiples of a small unit. So sums of gradients are
+    // bit-identical in any order and on any number of ranks.
     const ModelShape shape{.layers = 2, .heads = 4, .groups = 4, .width = 64, .ffn = 256, .sequence = 32, .vocabulary = 256};
     const std::int64_t tokens = batch * shape.sequence;
     const std::uint64_t seed = 1234;
@@ -54,11 +54,11 @@ int main() {
     const Tensor loss(memory, {1}, numerics->gradient_type(DType::f32), Category::workspace);
     double first_mean = 0, mean = 0;
     for (std::int64_t step = 0; step < steps; ++step) {
-      // Step 3: set the gradients to zero; the layers add to them.
+      // Step 3: set the gradients to zero, because the layers add to them.
       for (const ParameterPointer& p : model.parameters()) clear(p->gradient);
       clear(loss);
 
-      // Step 4: make the context that every layer gets. The tape keeps what the backward pass needs.
+      // Step 4: make the context that is passed to every layer. The tape keeps the activations for the backward pass.
       Tape tape;
       Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
       context.tokens = {.first_sample = first, .sequence = shape.sequence, .first_token = 0, .tokens = shape.sequence};
@@ -74,18 +74,18 @@ int main() {
       std::iota(samples.begin(), samples.end(), step * batch + first);
       fill_batch(language, samples, shape.sequence, {ids.values<std::int32_t>(), context.targets.values<std::int32_t>()});
 
-      // Step 6: go forward and backward through the layers. The last layer, the head, adds the tokens' losses to `loss`.
+      // Step 6: run all layers forward, then backward. The last layer, the head, adds the tokens' losses to `loss`.
       Tensor x = ids, dx;
       for (const LayerPointer& layer : model.layers.layers()) x = layer->forward(x, context);
       for (auto layer = model.layers.layers().rbegin(); layer != model.layers.layers().rend(); ++layer)
         dx = (*layer)->backward(dx, context);
 
-      // Step 7: data parallelism. Without the sum of the gradients, every rank would train a different model.
+      // Step 7: sum the gradients over the ranks (data parallelism). Otherwise each rank would train a different model.
       for (const ParameterPointer& p : model.parameters()) world.all_reduce(p->gradient.slice());
       world.all_reduce(loss.slice());
 
-      // Step 8: update the weights with AdamW. The gradients are sums over all tokens of the batch; dividing by the number
-      // of tokens makes them means.
+      // Step 8: update the weights with AdamW. The gradients are sums over all tokens of the batch. Dividing them by the
+      // number of tokens gives means.
       for (const ParameterPointer& p : model.parameters()) numerics->check(p->site);  // throws if a sum was too large
       mean = static_cast<double>(loss.values<std::int64_t>()[0]) * numerics->unit(model.head->loss_site()) /
              static_cast<double>(tokens);
@@ -94,7 +94,7 @@ int main() {
       if (world.rank() == 0) std::printf("step %2ld  loss %.17g\n", static_cast<long>(step + 1), mean);
     }
 
-    // Step 9: check that all ranks hold the same weights, bit for bit.
+    // Step 9: check that the weights of all ranks are bit-identical.
     std::int64_t low = hash_of(model), high = low;
     world.all_reduce({&low, 1, DType::i64}, Redop::min);
     world.all_reduce({&high, 1, DType::i64}, Redop::max);

@@ -1,9 +1,9 @@
-"""5. Reads the record of a run with h5py, which knows nothing of Chorale: what ran, how the loss fell, where the time went.
+"""5. Reads the record of a run with h5py, without Chorale. Prints the command, the losses, and the time of each phase.
 
    mpirun -np 2 build/chorale train --preset tiny --train-iters 40
-   python3 examples/5_read_a_record.py [RECORD [RUN]]      the newest record, or the one that is named; of a suite, one run
+   python3 examples/5_read_a_record.py [RECORD [RUN]]      RECORD: default the newest; RUN: a run in the record of a suite
 
-It needs Python's h5py: apt install python3-h5py, or pip install h5py.
+The program needs Python's h5py: apt install python3-h5py, or pip install h5py.
 """
 import sys
 
@@ -14,7 +14,7 @@ except ImportError as error:
 
 run = h5py.File(sys.argv[1] if len(sys.argv) > 1 else "runs/latest/run.h5")
 
-# The record of a suite, such as `make run` leaves, holds each of its runs as a group. A single run is the root itself.
+# The record of a suite, such as `make run` writes, has one group per run. The record of a single run has data at its root.
 if "runs" in run:
     names = list(run["runs"])
     name = sys.argv[2] if len(sys.argv) > 2 else names[0]
@@ -23,29 +23,31 @@ if "runs" in run:
     print(f"a suite of {len(names)} runs; this is {name}")
     run = run["runs"][name]
 
-# Step 1: the run's attributes say what ran. h5py reads texts as bytes.
+# Step 1: print the command, the machine and the status, which are attributes of the run. h5py reads texts as bytes.
 command, machine, status = (run.attrs[name].decode() for name in ("cmdline", "machine", "status"))
 print(f"{command}\n{run.attrs['jobsize']} ranks on {machine}: {status}\n")
 if "phases" not in run:
     sys.exit("this is not the record of a training run of chorale: it has no group /phases")
 
-# Step 2: a group is a table, and its variables are columns. The record of a killed run may end with uncommitted rows.
+# Step 2: read columns of a table. A group is a table, and its variables are columns. If the run was killed, the last rows
+# may be uncommitted.
 train = run["train"]
 rows = int(train.attrs["committed_rows"])
 steps, loss, speed = (train[name][:rows] for name in ("step", "loss", "tokens_per_s"))
 
-# Step 3: check the record. If steps are missing or a loss is not a number, the record is damaged.
+# Step 3: check the record. If steps are missing or a loss is NaN, the record is damaged.
 if rows == 0 or list(steps) != list(range(steps[0], steps[0] + rows)) or not (loss > 0).all():
     sys.exit("the record is damaged: steps are missing, or a loss is not a number")
 
-# Step 4: the loss as a picture. Each line is the mean of some steps.
+# Step 4: draw the loss. Each line is the mean of some steps.
 lines = min(12, rows)
 means = [(steps[i * rows // lines], loss[i * rows // lines:(i + 1) * rows // lines].mean()) for i in range(lines)]
 top = max(mean for _, mean in means)
 for step, mean in means:
     print(f"step {step:5}  loss {mean:7.4f}  {'#' * round(50 * mean / top)}")
 
-# Step 5: the seconds of a step by rank and phase. Texts are stored as codes; the attribute flag_meanings lists the texts.
+# Step 5: print the time of each phase, by rank, as a mean over the steps. The names of the phases are stored as codes; the
+# attribute flag_meanings lists the names.
 phases = run["phases"]
 seconds = phases["phase_time"][:int(phases.attrs["committed_rows"])].mean(axis=0)
 names = phases["phase"].attrs["flag_meanings"].decode().split()

@@ -1,5 +1,5 @@
-// The activation of an MLP: GELU, or SwiGLU, which halves the columns. For the backward pass the layer keeps only its
-// input.
+// The activation function of an MLP: GELU or SwiGLU. SwiGLU halves the number of columns. For the backward pass, the layer
+// keeps only its input.
 #pragma once
 #include "layers/layer.hpp"
 
@@ -8,7 +8,8 @@ namespace chorale {
 class Activation final : public Layer {
  public:
   enum class Kind { gelu, swiglu };
-  // columns: columns of the output. block: for SwiGLU, whose input alternates `block` gate columns and `block` up columns.
+  // columns: number of output columns. block: only for SwiGLU, whose input alternates between `block` gate columns and
+  // `block` up columns.
   Activation(std::string name, Kind kind, std::int64_t columns, std::int64_t block)
       : name_(std::move(name)), kind_(kind), columns_(columns), block_(block) {}
 

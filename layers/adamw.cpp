@@ -1,5 +1,5 @@
 // AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019). The powers of β are repeated products rather than
-// pow from a library, so they have the same bits everywhere. A resumed run repeats the products from step 1.
+// calls of a library's pow, so they are bit-identical on every machine. A resumed run repeats the products from step 1.
 #include "layers/optimizer.hpp"
 
 namespace chorale {

@@ -23,7 +23,7 @@ Dropout Attention::dropout(const Context& context) const {
 
 Tensor Attention::forward(const Tensor& qkv, Context& context) {
   if (options_.rotary)
-    // In place: the layer that made qkv does not keep it.
+    // In place, because the layer that computed qkv does not keep it.
     rotate(qkv, *options_.rotary, context.tokens, false, context.queue);
   if (context.cache) return generate(qkv, context);
   const Dropout drop = dropout(context);

@@ -1,7 +1,7 @@
-// The part of attention that has no parameters. It rotates queries and keys if positions are rotary. Then, in each head, a
-// token's output is a weighted mean of the values of this token and the earlier ones. For the backward pass the layer keeps
-// its input (queries, keys, values), its output and one value per head and token, but never the scores. If ranks split the
-// tokens of a sequence, an AttentionScheme brings queries and keys together.
+// The part of attention that has no parameters. The layer rotates queries and keys if positions are rotary. In each head, a
+// token's output is then a weighted mean of the values of that token and all earlier tokens. For the backward pass, the
+// layer keeps its input (queries, keys, values), its output and one value per head and token. The layer never keeps the
+// scores. If ranks split the tokens of a sequence, an AttentionScheme does the communication that attention needs.
 #pragma once
 #include <optional>
 
@@ -17,7 +17,7 @@ class Attention final : public Layer {
     AttentionShape shape;
     std::optional<Rotary> rotary;
     double dropout = 0;
-    std::uint32_t site = 0;      // identifies this layer's dropout of attention probabilities among all dropouts
+    std::uint32_t site = 0;      // identifies this dropout of attention probabilities among all dropouts of the model
     std::size_t cache_slot = 0;  // this layer's index in the key-value cache
     std::int64_t leaves = 1;     // leaves per sequence (Context::leaves)
   };
@@ -34,7 +34,7 @@ class Attention final : public Layer {
   Tensor generate(const Tensor& qkv, Context& context) const;
   std::string name_;
   Options options_;
-  SumSite keys_;  // sums over queries: the gradients of keys and values
+  SumSite keys_;  // the gradients of keys and values, which are sums over queries
 };
 
 }  // namespace chorale

@@ -50,8 +50,8 @@ Tensor AttentionScheme::forward(const Tensor& qkv, const AttentionCall& call, Co
   return out;
 }
 
-// Fast numerics writes the gradients of keys and values beside the gradients of the queries. Exact numerics first sums them
-// as integers in a separate tensor.
+// Fast numerics writes the gradients of keys and values next to the gradients of the queries. Exact numerics first sums the
+// gradients of keys and values as integers, in a separate tensor.
 Tensor AttentionScheme::backward(const Tensor& dout, const AttentionCall& call, Context& context) const {
   const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
   const Tensor dqkv = context.tensor(qkv.shape());

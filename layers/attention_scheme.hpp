@@ -1,26 +1,27 @@
-// How ranks that split the tokens of a sequence attend to each other's keys. The attention layer calls these functions
-// without knowing what they do. These defaults are for a rank that has whole sequences; the schemes of parallel/context
-// override them.
+// Attention between ranks that split the tokens of a sequence. The attention layer calls these functions without knowing how
+// they communicate. The defaults here are for a rank that has complete sequences. The schemes in parallel/context override
+// these functions.
 //
 //   qkv of this rank's tokens ── forward ──▶ out of this rank's tokens          dout ── backward ──▶ dqkv
 //
-// A scheme keeps on the tape what its backward pass needs.
+// A scheme keeps the tensors for its backward pass on the tape.
 #pragma once
 #include "layers/layer.hpp"
 #include "src/math/attention.hpp"
 
 namespace chorale {
 
-// The arguments of one layer's attention, without its input.
+// The arguments of one layer's attention, except its input.
 struct AttentionCall {
   const AttentionShape& shape;
   const Dropout& dropout;
   SumSite& keys;  // sums of the gradients of keys and values
 };
 
-// The tokens of each sample whose queries this rank computes. Several ranks may share them, each with some of the heads.
+// The tokens of each sample whose queries this rank computes. Several ranks may share these tokens; each rank then computes
+// some of the heads.
 struct QueryTokens {
-  std::vector<std::int64_t> places;  // ascending; empty: the tokens of the rank's rows
+  std::vector<std::int64_t> places;  // ascending; empty: the places of this rank's rows
   std::int64_t ranks = 1;
 };
 
@@ -38,7 +39,7 @@ class AttentionScheme {
   static const AttentionScheme& alone();
 
  protected:
-  // The queries of this rank's tokens and all keys that they see. By default, qkv has whole sequences.
+  // The queries of this rank's tokens and all keys that these queries attend to. By default, qkv has complete sequences.
   virtual AttentionInput input(const Tensor& qkv, const AttentionCall& call, Context& context) const;
 
   // The kernels, timed.
@@ -47,7 +48,7 @@ class AttentionScheme {
                             const Tensor& dqkv, const KeyRows& dkeys, SumSite& keys, Context& context);
 };
 
-// Copies the keys and values in qkv to the rows of a separate tensor, or back.
+// Copies the keys and values from qkv to the rows of a separate tensor, or back.
 void take_keys(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Queue& queue);
 void put_keys(const Tensor& keys, const AttentionShape& shape, const Tensor& qkv, const Queue& queue);
 

@@ -1,12 +1,13 @@
-// The attention work of one rank, to compare ranks that split sequences. It counts pairs of a query and a key that the query
-// sees, and measures the processor time of the thread that calls the kernels. On a device neither is measured.
+// The attention work of one rank, so that ranks that split sequences can be compared. AttentionWork counts the pairs of a
+// query and a key that the query attends to. AttentionWork also measures the processor time of the thread that calls the
+// kernels. For kernels on a device, neither is recorded.
 #pragma once
 #include "src/base/thread_time.hpp"
 
 namespace chorale {
 
 struct AttentionWork {
-  double pairs = 0;    // pairs per head and layer, in all micro-batches opened so far
+  double pairs = 0;    // pairs per head and layer, summed over all micro-batches so far
   double seconds = 0;  // processor time of all forward and backward passes
 };
 

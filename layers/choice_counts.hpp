@@ -1,23 +1,26 @@
-// How the tokens of one training step chose experts: for each block of experts, how many tokens chose each expert, before
-// drops, and how many of these choices were dropped.
+// Counts of the tokens' expert choices in one training step. For each block of experts, the counts say how many tokens chose
+// each expert before drops, and how many of these choices were dropped.
 //
 //   E = 4                 expert 0   1   2   3   dropped
 //   block of experts 0          61  70  66  59         0       every row: E + 1 integers; the first E add up to the step's
 //   block of experts 1          90  31  12 123        27       tokens × k
 //
-// While the step runs, a rank counts its own tokens in its own blocks. Then Training sums the counts over ranks, in the same
-// reduction as the loss (parallel/step/batch_totals.hpp), so every rank knows the counts of all blocks. Tensor ranks route
-// the same tokens, so only one of them contributes its counts. The sums are integers, so they are the same on every layout.
+// During the step, a rank counts the choices of its own tokens in its own blocks. Then Training sums the counts over ranks,
+// in the same reduction as the loss (parallel/step/batch_totals.hpp), so every rank knows the counts of all blocks. Tensor
+// ranks route the same tokens, so only one of them contributes its counts. The sums are integers, so they are the same on
+// every layout.
 //
-// Each tensor rank routes independently. If two of them chose different experts for a token, the sum of its outputs would be
-// wrong, without any error. They choose alike if x and the router's weights are bit-identical on all of them. Our algorithms
-// give all ranks of a sum the same bits (tests/collectives/call/values_test.cpp). A library's algorithm may not. Fast sums
-// over dp may also round differently if the replicas of different tensor ranks use different algorithms. As a check, one
-// more word is summed: tensor rank 0 of T contributes (T − 1) · checksum of its counts, and the others contribute −checksum.
-// The sum is 0 if all ranks counted alike. Checksums have 24 bits, so that sums in f64 are exact.
+// Each tensor rank routes tokens independently. If two tensor ranks chose different experts for a token, the sum of the
+// token's outputs would be wrong, and no error would occur. All tensor ranks make the same choices if x and the router's
+// weights are bit-identical on them. Chorale's own algorithms give bit-identical sums to all ranks
+// (tests/collectives/call/values_test.cpp). An algorithm of a library may give different results to different ranks. Fast
+// sums over dp may also round differently if the replicas of different tensor ranks use different algorithms. As a check,
+// one more word is summed. Tensor rank 0 of T contributes (T − 1) · checksum of its counts, and every other tensor rank
+// contributes −checksum. The checksum words sum to 0 if all tensor ranks have the same counts. Checksums have 24 bits, so
+// that sums in f64 are exact.
 //
-// Only the first forward pass of a training step counts. Context::choices is null in evaluations, in generation and when a
-// block is recomputed.
+// Only the first forward pass of a training step counts choices. Context::choices is null in evaluations, in generation and
+// when a block is recomputed.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -52,7 +55,8 @@ struct ChoiceCounts {
   }
   void clear() { std::ranges::fill(numbers, 0); }
 
-  // This rank's contribution to the sum over all ranks: its counts, then the checksum word. Empty without experts.
+  // This rank's contribution to the sum over all ranks: the rank's counts, then the checksum word. Empty for a model without
+  // experts.
   std::int64_t words() const { return numbers.empty() ? 0 : std::ssize(numbers) + 1; }
   std::vector<std::int64_t> given_by(std::int64_t tensor_rank, std::int64_t tensor_ranks) const {
     std::vector<std::int64_t> given(static_cast<std::size_t>(words()));
@@ -61,7 +65,7 @@ struct ChoiceCounts {
     given.back() = tensor_rank == 0 ? (tensor_ranks - 1) * checksum() : -checksum();
     return given;
   }
-  // Takes the sum. Returns whether all tensor ranks counted alike.
+  // Stores the sum over all ranks. Returns whether all tensor ranks have the same counts.
   bool take(std::span<const std::int64_t> sum) {
     std::ranges::copy(sum.first(numbers.size()), numbers.begin());
     return sum.empty() || sum.back() == 0;

@@ -1,6 +1,6 @@
 // Every layer receives a Context besides its input. The Context says where to compute, how to sum, which tokens of the
-// global batch to process and where to keep tensors for the backward pass. A context is passed as an argument; none is
-// global.
+// global batch to process and where to keep tensors for the backward pass. A context is passed as an argument; there is no
+// global context.
 #pragma once
 #include <functional>
 #include <map>
@@ -16,13 +16,13 @@
 
 namespace chorale {
 
-// Keys and values of one sample's tokens so far, for generation: [capacity, groups, 2, width] per attention layer. Each
-// layer on this rank creates its own tensor at the first token, so a rank stores only its own heads and stage.
+// The key-value cache of one sample, for generation: [capacity, groups, 2, width] per attention layer. Each layer on this
+// rank creates its tensor at the first token, so a rank stores only the heads and layers that it computes.
 struct KeyValueCache {
-  std::map<std::size_t, Tensor> layers;  // key: the layer's index in the whole model
+  std::map<std::size_t, Tensor> layers;  // key: the layer's index in the complete model
   std::int64_t capacity = 0;
   std::int64_t past = 0;  // tokens already in the cache
-  std::int64_t next = 0;  // tokens of this pass, on all ranks that split them
+  std::int64_t next = 0;  // tokens of this pass, added up over the ranks that split them
 };
 
 struct ChoiceCounts;    // layers/choice_counts.hpp
@@ -31,51 +31,54 @@ class AttentionScheme;  // layers/attention_scheme.hpp
 struct AttentionWork;   // layers/attention_work.hpp
 class TokenCut;         // parallel/layout/cut.hpp
 
-// What stays the same in all micro-batches of a run.
+// The part of a context that is the same for all micro-batches of a run.
 struct RunContext {
   Queue queue;
   Allocator& memory;
   Numerics& numerics;
   DType compute = DType::f32;
-  std::uint64_t seed = 0;                                     // seed and Context::step select the dropout masks
+  std::uint64_t seed = 0;                                     // the dropout masks depend on seed and Context::step
   const ShardBoundary* boundary = &ShardBoundary::alone();    // connects the ranks that share the layers
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that split the experts
-  // Connects the ranks that split the tokens of a sequence; null: this rank has whole sequences.
+  // Connects the ranks that split the tokens of a sequence; null: this rank has complete sequences.
   const AttentionScheme* attention = nullptr;
-  AttentionWork* attention_work = nullptr;                 // null: not measured
-  const SequenceRows* sequences = &SequenceRows::alone();  // connects these ranks in other layers
-  const RouterBalance* balance = nullptr;                  // expert biases and the previous step's choices; null: neither
+  AttentionWork* attention_work = nullptr;                 // null: the work is not measured
+  const SequenceRows* sequences = &SequenceRows::alone();  // connects the ranks that split tokens, in layers other than
+                                                           // attention
+  const RouterBalance* balance = nullptr;                  // expert biases and choice counts of the previous step; null: the
+                                                           // model has neither
   std::function<void()> after_layer = {};                  // lets a strategy progress its communication between layers
 };
 
-// One micro-batch of a run.
+// The context of one micro-batch.
 struct Context : RunContext {
   Tokens tokens = {};                  // all rows of the micro-batch: the rows of matrix products and attention
   Tokens stream = {};                  // this rank's rows of the residual stream: fewer with sequence parallelism
-  Tensor places = {}, positions = {};  // the tables of `tokens` and `stream`, i32 [rows]; empty: not needed
+  Tensor places = {}, positions = {};  // the places and positions of `tokens`, i32 [rows]; `stream` uses a part of them.
+                                       // Empty: not needed
   Tensor query_places = {};            // places of the rows that AttentionScheme::query_tokens lists; empty: consecutive
-  Tensor query_positions = {};         // their positions; empty: equal to the places
+  Tensor query_positions = {};         // positions of the same rows; empty: equal to the places
   Tensor targets = {};                 // i32 [rows]: the next token of each row; −1: the row does not count in the loss
   std::uint32_t step = 0;
   bool training = true;
   double loss_scale = 1;
-  Tensor loss = {};              // [1]: the head adds the losses of all rows here
-  std::int64_t step_tokens = 1;  // tokens of the whole step on all ranks: the largest number of addends in `loss`
-  const std::vector<TokenCut>* cuts = nullptr;  // how context ranks split each sample; null: all samples alike
+  Tensor loss = {};              // [1]: the head adds the losses of all rows to this element
+  std::int64_t step_tokens = 1;  // tokens of the step on all ranks, which bounds the number of addends in `loss`
+  const std::vector<TokenCut>* cuts = nullptr;  // how context ranks split each sample; null: they split all samples alike
 
   Tape* tape = nullptr;               // null: no backward pass follows
-  KeptInputs* kept_inputs = nullptr;  // where recomputation keeps inputs of blocks; null: on the tape
-  // Blocks of experts count their tokens' choices here. Null: nothing is counted, because this is not the first forward
-  // pass of a training step.
+  KeptInputs* kept_inputs = nullptr;  // where recomputation keeps the inputs of blocks; null: on the tape
+  // Blocks of experts count their tokens' choices in this object. Null: choices are not counted, because this is not the
+  // first forward pass of a training step.
   ChoiceCounts* choices = nullptr;
-  // For generation: the tokens of this pass follow those in the cache, and the head returns the logits of the next token.
+  // For generation: the tokens of this pass follow the cached tokens, and the head returns the logits of the next token.
   KeyValueCache* cache = nullptr;
-  // No other layer needs weight gradients, so a pipeline schedule such as ZB-H1 may defer them. weight_gradient() then
-  // appends their computation to this list. Null: weight_gradient() computes them at once.
+  // A pipeline schedule such as ZB-H1 may defer weight gradients, because no other layer needs weight gradients.
+  // weight_gradient() then appends the computation to this list. Null: weight_gradient() computes the gradient immediately.
   std::vector<std::function<void()>>* deferred_weight_gradients = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
-  // Called with a kind ("output", "input gradient"), the layer's name and the tensor, to find the origin of a NaN. Empty:
-  // layers skip the call.
+  // A callback for finding the origin of a NaN. The arguments of the callback are a kind ("output", "input gradient"), the
+  // layer's name and the tensor. If the callback is empty, layers skip the call.
   std::function<void(const char*, const std::string&, const Tensor&)> inspect = {};
 
   Tensor tensor(Shape shape, Category category = Category::activations) {
@@ -88,7 +91,7 @@ struct Context : RunContext {
   Dropout dropout(double probability, std::uint32_t site, const Tokens& rows) const {
     return {.probability = training ? probability : 0, .random = {seed, step, site}, .tokens = rows};
   }
-  // Converts a sum over shards or ranks, once complete, from the type of partial sums to the compute type.
+  // Converts a completed sum over shards or ranks from the type of partial sums to the compute type.
   Tensor settled(const Tensor& sum, const SumSite& site) {
     if (sum.dtype() == compute) return sum;
     const Tensor y = tensor(sum.shape());
@@ -96,12 +99,12 @@ struct Context : RunContext {
     return y;
   }
   bool selective() const { return tape && tape->selective(); }
-  // A sequence is divided into leaves of this many tokens; the last may be shorter. Weight gradients, and the gradients of
-  // keys and values, are summed in floats within a leaf; exact numerics adds the leaves as integers. The bits of exact
-  // numerics therefore depend on the leaf length.
+  // A sequence is divided into leaves of this many tokens; the last leaf may be shorter. Weight gradients, and the gradients
+  // of keys and values, are summed in floats within a leaf. Exact numerics then adds the sums of leaves as integers. The
+  // results of exact numerics therefore depend on the leaf length.
   Leaves leaves() const { return {leaves_of(tokens.sequence).length, tokens.tokens}; }
-  // The length of a leaf is the largest power of two that is at most 256 and at most an eighth of the sequence, and at
-  // least 1.
+  // Returns leaves whose length is the largest power of two that is at most 256 and at most an eighth of the sequence. The
+  // length is at least 1.
   static Leaves leaves_of(std::int64_t sequence);
 
   template <class Work>

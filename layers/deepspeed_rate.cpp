@@ -1,10 +1,10 @@
-// DeepSpeed's schedulers, so that a DeepSpeed config file trains with the same rates here. W is the number of warm-up steps,
-// at least 2, and T the number of steps of the whole schedule. The rates first, peak and minimum are those of
-// learning_rate.hpp.
+// DeepSpeed's schedulers, so that Chorale uses the same learning rates as DeepSpeed for a DeepSpeed config file. W is the
+// number of warm-up steps, at least 2, and T the number of steps in the complete schedule. The rates first, peak and minimum
+// are fields of LearningRate (learning_rate.hpp).
 //
-//   k        the scheduler's counter: it advances after the optimizer, so step s ≥ 1 uses k = s − 1, and step 0 uses the
-//            initial rate
-//   γ(k)     the fraction of the warm-up that is done, for k < W: ln(k+1)/ln(W), or k/W for a linear warm-up
+//   k        the scheduler's counter. It advances after the optimizer, so step s ≥ 1 uses k = s − 1, and step 0 uses the
+//            initial rate.
+//   γ(k)     the completed fraction of the warm-up, for k < W: ln(k+1)/ln(W), or k/W for a linear warm-up
 //
 //   WarmupLR         first + (peak − first)·γ(k), then the peak
 //   WarmupDecayLR    the same warm-up, then first + (peak − first)·(T − k)/(T − W), never below `first`

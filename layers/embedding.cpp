@@ -6,7 +6,7 @@
 namespace chorale {
 namespace {
 
-// The positions of `rows` rows. A table is returned as a view and not read, because it may be in device memory.
+// Returns the positions of `rows` rows. A table is returned as a view and not read, because it may be in device memory.
 Tensor positions_of(const Tokens& stream, std::int64_t rows, Context& context) {
   for (const Tensor& table : {context.positions, context.places})
     if (table) return table.narrow(stream.first_row, rows);

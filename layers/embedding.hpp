@@ -1,6 +1,6 @@
-// Turns each token id into a vector: its row of the token table, plus its position's row if positions are learned, then
-// dropout. For the backward pass the layer keeps the ids, which are data, not activations. If the rows of the table are
-// split between ranks, a rank gets zeros for ids whose row is on another rank.
+// Maps each token id to a vector. The vector is the id's row of the token table, plus the row of the token's position if
+// positions are learned. Dropout is applied last. The layer keeps no activations for the backward pass, because the ids are
+// input data. If the rows of the table are split between ranks, a rank returns zeros for ids whose rows it does not have.
 #pragma once
 #include "layers/layer.hpp"
 #include "layers/shape.hpp"
@@ -14,7 +14,7 @@ class Embedding final : public Layer {
   const std::string& name() const override { return name_; }
   const ParameterPointer& table() const { return table_; }  // shared by a tied head
   Tensor forward(const Tensor& ids, Context& context) override;
-  Tensor backward(const Tensor& dy, Context& context) override;  // returns no tensor: ids have no gradient
+  Tensor backward(const Tensor& dy, Context& context) override;  // returns an empty tensor: ids have no gradient
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
   Keeps keeps(std::int64_t, const Context&) const override { return {}; }
 

@@ -1,16 +1,18 @@
-// Communication between the ranks that split the experts of a layer. The expert layer calls these functions without
-// knowing what they do. These defaults are for a rank that has all experts; parallel/experts/experts.cpp overrides them.
+// Communication between the ranks that split the experts of a layer. The expert layer calls these functions without knowing
+// how they communicate. The defaults here are for a rank that has all experts; parallel/experts/experts.cpp overrides these
+// functions.
 //
 //   home                                         here: the rank of the experts
 //   tokens, places of their rows   ─ dispatch ─▶ rows sorted by (own expert, source rank, token) ─ experts ─┐
 //   rows sorted by (expert, token) ◀─ combine ───────────────────────────────────────────────────────────────┘
 //
-// dispatch repeats each token's row for its experts, times a weight if there are weights. Otherwise both functions only copy
-// rows, of any type, so each is the gradient of the other. The backward pass dispatches the output gradients with the
-// weights, and combines the gradients of the experts' inputs.
+// dispatch copies each token's row once for each of its experts, and multiplies the copy by a weight if there are weights.
+// Apart from the weights, both functions only copy rows, of any type, so each is the gradient of the other. The backward
+// pass dispatches the output gradients with the weights, and combines the gradients of the experts' inputs.
 //
 // Exact numerics sums an expert's weight gradient leaf by leaf. A leaf is a fixed group of tokens of one sequence
-// (Context::leaves), so the counts say how many rows come from each leaf. On the experts' rank, the leaves of all source
+// (Context::leaves), so the counts say how many rows come from each leaf. On the rank of the experts, the leaves of all
+// source ranks follow each other in rank order.
 // ranks follow each other in rank order.
 #pragma once
 #include <functional>
@@ -26,12 +28,13 @@ struct Context;
 struct Routing;    // src/math/routing.hpp
 struct WayByHost;  // parallel/experts/experts_by_host.hpp
 
-// How many rows each expert has from each leaf. The rows are sorted by (expert, leaf), and within a leaf by token.
+// The number of rows that each expert gets from each leaf. The rows are sorted by expert, then by leaf, then by token.
 struct ExpertRows {
   std::int64_t experts = 0, leaves = 0;
   std::vector<std::int64_t> counts;           // [experts, leaves]
-  std::vector<std::int64_t> between = {};     // [source rank, rank of the experts]: rows that are sent; empty if none are
-  std::shared_ptr<const WayByHost> way = {};  // null unless rows are dispatched by host
+  std::vector<std::int64_t> between = {};     // [source rank, rank of the experts]: number of rows sent; empty if no rows
+                                              // are sent
+  std::shared_ptr<const WayByHost> way = {};  // null unless rows are dispatched host by host
 
   std::int64_t count(std::int64_t expert, std::int64_t leaf) const {
     return counts[static_cast<std::size_t>(expert * leaves + leaf)];
@@ -48,14 +51,16 @@ class ExpertExchange {
   virtual ~ExpertExchange() = default;
 
   // Takes the counts of this rank's micro-batch for all experts. Returns the counts for this rank's experts, over the
-  // micro-batches of all source ranks. `routing` describes this rank's micro-batch. In a plan (phantom tensors) the counts
-  // of all ranks follow from routing.planned.
+  // micro-batches of all source ranks. `routing` describes this rank's micro-batch. In a plan (phantom tensors), the counts
+  // of all ranks are derived from routing.planned.
   virtual ExpertRows here(const ExpertRows& home, const Routing& /*routing*/, Context&) const { return home; }
-  // Makes the rows of x by take_rows (src/math/slots.hpp) and sends them to the ranks of their experts. Returns the rows
-  // that this rank's experts get. `weights` may be null. `home` and `here` are the counts of both sides.
+  // Makes the rows of x with take_rows (src/math/slots.hpp) and sends them to the ranks of their experts. Returns the rows
+  // for this rank's experts. `weights` may be null. `home` and `here` are the counts on the token side and on the expert
+  // side.
   virtual Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                           const ExpertRows& here, Context& context) const;
-  // The returned function waits and returns the rows at home. Computation between the two calls overlaps the communication.
+  // Starts to send the experts' rows back to their tokens. The returned function waits for the rows of this rank's tokens
+  // and returns these rows. Computation between the two calls overlaps the communication.
   virtual std::function<Tensor()> start_combine(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/,
                                                 Context&) const {
     return [rows] { return rows; };

@@ -49,7 +49,7 @@ ExpertMlps::ExpertMlps(const std::string& layer, const ModelShape& s, const Shar
   input_gradient_ = {.name = layer + " input gradient", .sum = SumOf::input_gradients, .addends = s.units_of(s.experts.ffn)};
 }
 
-// y = x·w, where each expert multiplies its rows of x by its matrix.
+// Computes y = x·w, where each expert multiplies its rows of x by its own matrix.
 Tensor ExpertMlps::products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t columns,
                             const ExpertRows& here, Context& context) const {
   const Tensor y = context.tensor({x.dim(0), columns});
@@ -60,7 +60,7 @@ Tensor ExpertMlps::products(const Tensor& x, ParameterPointer Expert::*matrix, b
   return y;
 }
 
-// The same, but each rank has only a part of the summed dimension.
+// Computes the same product if each rank has only a part of the summed dimension.
 Tensor ExpertMlps::partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
                                     const ExpertRows& here, SumSite& site, Context& context) const {
   const Tensor y = context.typed({x.dim(0), width_}, context.numerics.partial_type(context.compute), Category::workspace);

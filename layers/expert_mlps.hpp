@@ -1,11 +1,11 @@
-// The experts of this rank in one layer: small MLPs, each with its own matrices and its own rows.
+// The experts of one layer on this rank. An expert is a small MLP with its own matrices and its own rows.
 //
 //   rows sorted by expert ─ up ─▶ before ─ activation ─▶ after ─ down ─▶ outputs, one row each
 //                                                                         (backward: the reverse)
-// Tensor parallelism cuts every expert as it cuts a dense MLP: `up` by columns, `down` by rows. So outputs and input
-// gradients are partial sums. Products run one expert after another; each expert has as many rows as the routing gives it.
+// Tensor parallelism cuts every expert like a dense MLP: `up` by columns and `down` by rows. Outputs and input gradients are
+// therefore partial sums. Products run one expert after another. The routing determines the number of rows of each expert.
 //
-// Per row, an expert of width f takes 2·(gates + 1)·h·f flops forward and twice that backward.
+// Per row, an expert of width f takes 2·(gates + 1)·h·f flops in the forward pass and twice as many in the backward pass.
 #pragma once
 #include "layers/expert_exchange.hpp"
 #include "layers/parameter.hpp"
@@ -16,13 +16,13 @@ namespace chorale {
 
 class ExpertMlps {
  public:
-  // width: this rank's shard of every expert. experts: which experts this rank has. deviation: standard deviation of the
+  // width: this rank's shard of every expert. experts: the experts of this rank. deviation: standard deviation of the
   // initial values of `down`. forced_counts: how many tokens of a sequence each expert of the model gets; empty: the router
   // chooses.
   ExpertMlps(const std::string& layer, const ModelShape& shape, const Sharding& width, const Sharding& experts,
              double deviation, const std::vector<std::int64_t>& forced_counts);
 
-  // `here`: how many rows each expert has.
+  // `here`: the number of rows of each expert.
   Tensor before(const Tensor& rows, const ExpertRows& here, Context& context) const;
   Tensor after(const Tensor& before, Context& context) const;
   Tensor outputs(const Tensor& after, const ExpertRows& here, Context& context);
@@ -35,7 +35,7 @@ class ExpertMlps {
   std::int64_t kept_columns(bool recomputes_after) const {
     return (gates_ + (recomputes_after ? 0 : 1)) * columns_;
   }                                                          // per row
-  std::int64_t forced_rows() const { return forced_rows_; }  // rows that these experts together get from each sequence
+  std::int64_t forced_rows() const { return forced_rows_; }  // rows that this rank's experts together get from each sequence
   SumSite& output_site() { return output_; }
   SumSite& input_gradient_site() { return input_gradient_; }
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const;
@@ -49,8 +49,8 @@ class ExpertMlps {
   Tensor partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
                           const ExpertRows& here, SumSite& site, Context& context) const;
 
-  std::int64_t width_, gates_, unit_;  // unit: columns of an expert that are never divided between ranks
-  std::int64_t columns_;               // columns of the activation's output, on this rank
+  std::int64_t width_, gates_, unit_;  // unit: this many columns of an expert are never divided between ranks
+  std::int64_t columns_;               // columns of the activation function's output on this rank
   std::int64_t forced_rows_ = 0;
   std::vector<Expert> experts_;
   SumSite output_, input_gradient_;  // sums over the units of an expert

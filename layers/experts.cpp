@@ -35,10 +35,10 @@ MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const M
                forced_.empty() ? std::vector<std::int64_t>() : counts_of(forced_, rule_, rule_.sequence)),
       shared_(std::move(shared)) {}
 
-// Starts to send the experts' partial products back to their tokens, and to sum them over the ranks that share an expert.
-// `partial` has a row for each row of this rank's experts. The sum has the k slots of each token side by side,
-// [tokens, k·width]; a dropped slot is zero. If rows are sent between ranks, the sum over ranks starts only when the result
-// is requested.
+// Starts to send the experts' partial products back to the ranks of their tokens, and to sum them over the ranks that share
+// an expert. `partial` has one row for each row of this rank's experts. The sum has the k slots of each token side by side,
+// [tokens, k·width]. A dropped slot is zero. If rows are sent between ranks, the sum over ranks starts only when the
+// returned function is called.
 std::function<Tensor()> MixtureOfExperts::start_sum(const Tensor& partial, const Tensor& places, const Counts& counts,
                                                     SumSite& site, Context& context) const {
   const auto home = context.exchange->start_combine(partial, counts.home, counts.here, context);
@@ -75,7 +75,7 @@ Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
   context.look("partial output", name_, partial);
   const auto sum = start_sum(partial, routing.places, counts, experts_.output_site(), context);
   Tensor shared;
-  if (shared_) {  // computes while the rows or the sum are in flight
+  if (shared_) {  // overlaps the communication of the rows or of the sum
     if (again) tape->can_be_made_again(x, again);
     shared = shared_->forward(x, context);
   }
@@ -85,11 +85,11 @@ Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
   return y;
 }
 
-// With w the weights and o the experts' outputs, per token and chosen expert e:
+// The gradients per token and chosen expert e, where w are the weights and o the experts' outputs:
 //
 //   do_e = w_e · dy      dw_e = dy · o_e      dlogits from dw and the two losses      dx = Σ_e dx_e + (dlogits·Wᵀ + shared)
 //
-// All tensor ranks compute the logits' gradient of all tokens, and so the same gradient of the router.
+// All tensor ranks compute the logits' gradient for all tokens, so they all get the same router gradient.
 Tensor MixtureOfExperts::backward(const Tensor& dy, Context& context) {
   Tape& tape = *context.tape;
   const Tensor outputs = tape.take();
@@ -187,8 +187,8 @@ void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
   if (shared_) shared_->each_site(visit);
 }
 
-// The largest number of rows that this rank's experts can get, if each rank that sends them rows has `samples` samples.
-// Other ranks may have more tokens of a sample.
+// The largest number of rows that this rank's experts can get, if each source rank has `samples` samples. A different rank
+// may have more tokens of a sample than this rank.
 std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Context& context) const {
   const std::int64_t own = experts_.count(), sources = rule_.experts / own;
   const std::int64_t tokens = sources == 1 ? context.tokens.tokens : context.sequences->most_tokens(context);
@@ -197,7 +197,7 @@ std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Contex
   return sources * of_a_source;
 }
 
-// Whether every routing gives them exactly this many rows.
+// Whether every routing gives this rank's experts exactly most_rows_here() rows.
 bool MixtureOfExperts::knows_rows_here(const Context& context) const {
   const bool has_all = rule_.capacity == 0 && experts_.count() == rule_.experts;
   return has_all || (!forced_.empty() && !context.sequences->divided());
@@ -213,7 +213,7 @@ Keeps MixtureOfExperts::keeps(std::int64_t rows, const Context& context) const {
                 most_rows_here(samples, context) * per_row + here * k * width_ * element,
       .at_most = !knows_rows_here(context)};
   if (counts_sequences(rule(context), context)) keeps.inside += samples * rule_.experts * size_of(DType::i64);
-  if (shared_) keeps.inside += shared_->keeps(rows, context).inside;  // its input is also this layer's input
+  if (shared_) keeps.inside += shared_->keeps(rows, context).inside;  // the shared expert has the same input as this layer
   return keeps;
 }
 

@@ -6,17 +6,17 @@
 //      ├─ rows by (expert, token) ─ up ─ act ─ down ─ rows ─┴─ weighted sum of a token's k rows ─ + ── y
 //      └─ shared expert, an ordinary MLP ──────────────────────────────────────────────────────── ┘
 //
-// All experts of a token's k slots are computed before any sum, so y does not depend on how the rows are divided. Tensor
-// parallelism cuts every expert as it cuts a dense MLP: `up` by columns, `down` by rows. All tensor ranks route all tokens
-// of the micro-batch from bit-identical x; choice_counts.hpp checks that their choices agree. ExpertExchange
-// sends rows to the ranks that have their experts.
+// All k expert outputs of a token are computed before they are summed, so y does not depend on how the rows are divided.
+// Tensor parallelism cuts every expert like a dense MLP: `up` by columns and `down` by rows. All tensor ranks route all
+// tokens of the micro-batch from bit-identical x. choice_counts.hpp checks that their choices agree. ExpertExchange sends
+// rows to the ranks that have their experts.
 //
-// The tape keeps x, the logits and choices, the input and output of the activation, and the experts' outputs. The rows of x
-// are gathered again in the backward pass. Per token, the layer multiplies by k experts of width f: 2·k·(gates + 1)·h·f
-// flops forward. It sums k rows over the tensor ranks, where a dense MLP sums one.
+// The tape keeps x, the logits and choices, the input and output of the activation function, and the experts' outputs. The
+// backward pass gathers the rows of x again. Per token, the layer multiplies by k experts of width f, which takes 2·k·(gates
+// + 1)·h·f flops in the forward pass. The layer sums k rows per token over the tensor ranks, whereas a dense MLP sums one.
 //
-// Exact numerics adds up an expert's weight gradient leaf by leaf (Context::leaves): the rows of an expert that come from
-// one leaf are one addend.
+// Exact numerics adds up an expert's weight gradient leaf by leaf (Context::leaves). An expert's rows from one leaf form one
+// addend.
 #pragma once
 #include "layers/expert_mlps.hpp"
 #include "layers/sequence.hpp"
@@ -27,7 +27,7 @@ namespace chorale {
 
 class MixtureOfExperts final : public Layer {
  public:
-  // block: its index in the model. width: this rank's shard of every expert. experts: which experts this rank has.
+  // block: the block's index in the model. width: this rank's shard of every expert. experts: the experts of this rank.
   // deviation: standard deviation of the initial values of `down`. shared: null if there is no shared expert.
   MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& shape, const Sharding& width,
                    const Sharding& experts, double deviation, std::unique_ptr<Sequence> shared);
@@ -40,7 +40,7 @@ class MixtureOfExperts final : public Layer {
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
-  // Rows at home and on the ranks that have their experts.
+  // The rows of this rank's tokens, and the rows of this rank's experts.
   struct Counts {
     ExpertRows home, here;
   };
@@ -54,20 +54,20 @@ class MixtureOfExperts final : public Layer {
   Routed routed(const Tensor& x, Context& context);
   std::int64_t most_rows_here(std::int64_t samples, const Context& context) const;
   bool knows_rows_here(const Context& context) const;
-  RoutingRule rule(const Context& context) const;  // with the balance state of earlier steps
+  RoutingRule rule(const Context& context) const;  // the rule of the layer, with the balance state of earlier steps
   void count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const;
   std::function<Tensor()> start_sum(const Tensor& partial, const Tensor& places, const Counts& counts, SumSite& site,
                                     Context& context) const;
   void add_weight_gradients(const Tensor& x, const Tensor& places, const Counts& counts, const Tensor& after,
                             const Tensor& doutputs, const Tensor& dbefore, const Tensor& dlogits, Context& context);
   Tensor from_logits(const Tensor& dlogits, Context& context) const;
-  static Tensor rows_here(const Tensor& all, const Context& context);  // this rank's rows of the stream
-  void each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const;  // all but the shared expert's
+  static Tensor rows_here(const Tensor& all, const Context& context);  // this rank's rows of the residual stream
+  void each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const;  // excludes the shared expert
 
   std::string name_;
   std::int64_t number_;  // this block's index among the model's blocks of experts
   RoutingRule rule_;
-  std::vector<std::int32_t> forced_;  // the experts [s,k] of each position of a sequence; empty: the router chooses
+  std::vector<std::int32_t> forced_;  // the experts [s,k] of each position in a sequence; empty: the router chooses
   std::int64_t width_;
   ParameterPointer router_;
   ExpertMlps experts_;  // this rank's experts

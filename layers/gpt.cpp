@@ -38,8 +38,8 @@ class Builder {
     options.sharding = sharding_;
     return std::make_unique<Linear>(name, options);
   }
-  // Weights that write to the residual stream start smaller, so that the stream's variance does not grow with depth
-  // (Radford et al. 2019).
+  // Weights that write to the residual stream have a smaller initial deviation. The stream's variance therefore does not
+  // grow with depth (Radford et al. 2019).
   double into_stream() const { return 0.02 / std::sqrt(2.0 * static_cast<double>(s_.layers)); }
   // last: the body's last linear layer, whose bias is added after the sum over ranks; empty: no bias.
   LayerPointer branch(const std::string& name, std::unique_ptr<Sequence> body, const std::string& last) {
@@ -84,7 +84,7 @@ class Builder {
 
   LayerPointer mlp(const std::string& name) { return branch(name, gated(name, s_.ffn, !s_.llama()), ".down"); }
 
-  // Two matrices and the activation between them.
+  // Builds the two matrices of an MLP and the activation function between them.
   std::unique_ptr<Sequence> gated(const std::string& name, std::int64_t ffn, bool bias) const {
     using Kind = Activation::Kind;
     const Shard cut = sharding_.shard(0, s_.units_of(ffn), 1);

@@ -1,9 +1,9 @@
-// The end of the model: logits over the vocabulary and their cross entropy with the next tokens. The gradient of the logits
-// overwrites the logits, so both use the same memory. For the backward pass the head keeps its input and that gradient.
+// The end of the model: logits over the vocabulary, and their cross entropy with the next tokens. The gradient of the logits
+// overwrites the logits to save memory. For the backward pass, the head keeps its input and that gradient.
 //
-// The columns of the logits may be split between ranks. The ranks then combine three values per row: the maximum, the sum
-// of exponentials and the "hit", the logit of the row's target. `forward` adds the losses of all rows to context.loss. The
-// division by the step's number of tokens comes later.
+// The columns of the logits may be split between ranks. The ranks then combine three values per row: the maximum, the sum of
+// exponentials and the "hit", which is the logit of the row's target. `forward` adds the losses of all rows to context.loss.
+// The sum is divided by the step's number of tokens later.
 #pragma once
 #include "layers/layer.hpp"
 #include "layers/shape.hpp"
@@ -14,12 +14,12 @@ class Head final : public Layer {
  public:
   Head(const ModelShape& shape, const Sharding& sharding,
        ParameterPointer table);  // creates a table [V,h] if `table` is null
-  // For a tied table whose embedding is on another pipeline stage. This stage then holds a copy of the table, and the
-  // copy's gradient is only the head's contribution.
+  // Must be called for a tied table if the embedding is on a different pipeline stage. The stage of the head then holds a
+  // copy of the table. The gradient of the copy is only the head's contribution.
   void own_table() { tied_ = false; }
 
   const std::string& name() const override { return name_; }
-  // Returns each row's loss. In generation it returns the newest row's logits instead: this rank's columns of them.
+  // Returns the loss of each row. In generation, forward() instead returns this rank's columns of the newest row's logits.
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& unused, Context& context) override;
   Tensor logits(const Tensor& x, Context& context) const;

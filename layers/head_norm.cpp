@@ -25,7 +25,7 @@ Tensor HeadNorm::forward(const Tensor& qkv, Context& context) {
     const Tensor y = context.typed(shape, x.dtype(), Category::workspace);
     copy_heads(qkv, heads, x, false, context.queue);
     norm_forward(NormKind::rms, x, gain->value, nullptr, epsilon_, y, stats, context.queue);
-    copy_heads(qkv, heads, y, true, context.queue);  // in place: the layer that made qkv does not keep it
+    copy_heads(qkv, heads, y, true, context.queue);  // in place, because the layer that computed qkv does not keep it
     if (!context.tape) continue;
     context.tape->keep(x);
     context.tape->keep(stats);
@@ -39,7 +39,7 @@ Tensor HeadNorm::backward(const Tensor& dqkv, Context& context) {
     const Tensor dy = context.tensor(x.shape()), dx = context.typed(x.shape(), x.dtype(), Category::workspace);
     copy_heads(dqkv, heads, dy, false, context.queue);
     norm_backward(NormKind::rms, dy, x, gain->value, stats, nullptr, dx, context.queue);
-    copy_heads(dqkv, heads, dx, true, context.queue);  // in place: no layer keeps a gradient of its output
+    copy_heads(dqkv, heads, dx, true, context.queue);  // in place, because no layer keeps the gradient of its output
     context.weight_gradient([dy, x, stats, gain = gain, &context] {
       context.numerics.add_norm_gradients(NormKind::rms, dy, x, stats, gain->gradient, nullptr, gain->site, context.queue);
       context.ready(*gain);

@@ -1,6 +1,7 @@
-// An RMSNorm of every query and every key (Qwen3), between the matrix that makes them and the rotation. All query heads
-// share one gain, and all key heads share a second one. Values pass unchanged. The norm of a head depends on this head only,
-// so a tensor rank normalizes its own heads. The gradient of a gain is summed over the heads of all tensor ranks.
+// An RMSNorm of every query head and every key head (Qwen3), applied between the qkv matrix and the rotation. All query
+// heads share one gain, and all key heads share a second one. The values are not normalized. The norm of a head depends on
+// this head only, so a tensor rank normalizes only the heads that it has. The gradient of a gain is summed over the heads of
+// all tensor ranks.
 //
 //   qkv [T, groups·(queries+2)·d] ─┬─ q q k ─ norm ─┬─ qkv, in place
 //                                  └─── v ──────────┘
@@ -17,11 +18,11 @@ namespace chorale {
 class HeadNorm final : public Layer {
  public:
   struct Options {
-    std::int64_t groups, all_groups;  // groups of heads here, and on all tensor ranks together
+    std::int64_t groups, all_groups;  // groups of heads on this rank, and on all tensor ranks together
     std::int64_t queries, width;      // query heads of a group; width of a head
     double epsilon;
   };
-  // attention: the name of the attention branch, which is the prefix of the gains' names.
+  // attention: the name of the attention branch, which prefixes the names of the gains.
   HeadNorm(const std::string& attention, const Options& options);
 
   const std::string& name() const override { return name_; }

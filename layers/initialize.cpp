@@ -1,6 +1,6 @@
-// Initial values: approximately normal numbers, as sums of four uniform integers (Irwin–Hall). These sums need no
-// logarithm from a library, so the values have the same bits everywhere. The random numbers are keyed by the parameter's
-// name and the element's index in the whole tensor, so every layout starts from the same model.
+// Initial values: approximately normal numbers, each the sum of four uniform integers (Irwin–Hall). These sums need no
+// logarithm from a library, so the values are bit-identical on every machine. The random numbers are keyed by the
+// parameter's name and the element's index in the complete tensor, so every layout starts from the same model.
 #include "layers/gpt.hpp"
 #include "src/base/parallel.hpp"
 #include "src/memory/on_host.hpp"
@@ -10,16 +10,16 @@ namespace {
 
 constexpr int lanes = 16;  // counters per call of philox::blocks
 
-// A number of mean 0 and variance 1: the centered sum of four uniform 16-bit integers, divided by the root of its variance
-// 4·2³²/12.
+// Returns a random number of mean 0 and variance 1: the centered sum of four uniform 16-bit integers, divided by its
+// standard deviation √(4·2³²/12).
 float normal(const std::uint32_t* bits) {
   std::int32_t sum = 0;
   for (int word = 0; word < 4; ++word) sum += static_cast<std::int32_t>(bits[word] >> 16);
   return static_cast<float>(2 * sum - 4 * 65535) * 0.5f * (1.7320508f / 65536.0f);
 }
 
-// Calls f(i, normal number) for the elements [first, last), whose indices in the whole tensor are consecutive from `place`
-// on.
+// Calls f(i, normal number) for the elements [first, last). The indices of these elements in the complete tensor are
+// consecutive and start at `place`.
 template <class F>
 void each_normal(const Random& random, std::int64_t place, std::int64_t first, std::int64_t last, F f) {
   std::uint32_t words[4 * lanes];

@@ -26,7 +26,7 @@ void KeptInputs::read_ahead() {
   read_.start_read(there, traffic_);
 }
 
-// The caller also owns the memory of the copy, so deferred weight gradients may use the input after the next one is read.
+// The caller shares ownership of the copy, so deferred weight gradients may use the input after the next one is read.
 Tensor KeptInputs::take() {
   require(!empty(), "the backward pass takes more inputs of blocks than the forward pass kept");
   read_ahead();

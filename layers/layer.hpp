@@ -1,5 +1,5 @@
-// A layer only computes on its own rank. Where several ranks share a layer, it calls Context::boundary, which may
-// communicate. Strategies wrap or replace layers. So all code that communicates is in parallel/.
+// A layer computes only on its own rank. Where several ranks share a layer, the layer calls Context::boundary, which may
+// communicate. Strategies wrap or replace layers, so all code that communicates is in parallel/.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,14 +10,15 @@
 
 namespace chorale {
 
-// The bytes that a layer declares to keep for its backward pass; tests compare them with the bytes really kept. A layer's
-// output and the next layer's input are the same tensor, which is kept if either layer keeps it.
+// The bytes that a layer declares to keep for its backward pass. Tests compare the declared bytes with the bytes that the
+// layer really keeps. A layer's output and the next layer's input are the same tensor. The tensor is kept if either of the
+// two layers keeps it.
 struct Keeps {
   std::int64_t input = 0;   // bytes of the layer's input; 0 if the layer does not keep its input
-  std::int64_t inside = 0;  // bytes of other tensors: statistics, tensors between the layer's inner layers
+  std::int64_t inside = 0;  // bytes of other tensors: statistics, and tensors between the inner layers of the layer
   std::int64_t output = 0;  // bytes of the layer's output; 0 if the layer does not keep its output
   bool output_can_be_made_again = false;
-  bool at_most = false;  // the numbers are upper bounds: experts may get fewer rows, unless their routing is forced
+  bool at_most = false;  // the byte counts are upper bounds: experts may get fewer rows, unless their routing is forced
 };
 
 class Layer {
@@ -25,10 +26,10 @@ class Layer {
   virtual ~Layer() = default;
   virtual const std::string& name() const = 0;
   virtual Tensor forward(const Tensor& x, Context& context) = 0;
-  // Returns the gradient of the layer's input. Adds the gradients of its weights to Parameter::gradient.
+  // Returns the gradient of the layer's input. Adds the gradients of the layer's weights to Parameter::gradient.
   virtual Tensor backward(const Tensor& dy, Context& context) = 0;
   virtual void each_parameter(const std::function<void(const ParameterPointer&)>&) const {}
-  virtual void each_site(const std::function<void(SumSite&)>&) {}  // all SumSites except the parameters'
+  virtual void each_site(const std::function<void(SumSite&)>&) {}  // all SumSites except those of parameters
   virtual Keeps keeps(std::int64_t rows, const Context& context) const = 0;
 };
 

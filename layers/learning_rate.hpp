@@ -1,8 +1,10 @@
-// The learning rate of each step: a linear or logarithmic warm-up from `first` to the peak, then one of
+// The learning rate of each step. The rate starts with a linear or logarithmic warm-up from `first` to the peak. One of
+// these decays follows:
 //
 //   constant      linear ╲     cosine ⌒╲       wsd ‾‾‾‾╲   (warm-up, stable, decay: Hu et al. 2024)
 //
-// or one of DeepSpeed's schedulers under its own name, with its exact formula (deepspeed_rate.cpp).
+// Alternatively, the rate follows one of DeepSpeed's schedulers, with DeepSpeed's name and exact formula
+// (deepspeed_rate.cpp).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,12 +29,12 @@ struct LearningRate {
   Relative minimum = 1e-4, first = 0;  // absolute, or relative to the peak
   WarmupStyle warmup_style = WarmupStyle::linear;
   std::int64_t warmup = 0;
-  std::optional<std::int64_t> steps = {};  // length of the whole schedule; empty: the length of the run
-  double wsd_share = 0.2;                  // fraction of the steps, at the end, in which wsd decays
+  std::optional<std::int64_t> steps = {};  // length of the complete schedule; empty: the length of the run
+  double wsd_share = 0.2;                  // final fraction of the steps, in which wsd decays
   double warmup_share = 0;                 // warm-up as a fraction of the steps; 0: `warmup` steps
 
   void declare(Options& options);
-  LearningRate over(std::int64_t steps_of_run) const;  // with all relative or empty values resolved
+  LearningRate over(std::int64_t steps_of_run) const;  // returns a copy in which all relative and empty values are resolved
   double at(std::int64_t step) const;                  // steps count from 0
 };
 

@@ -44,8 +44,8 @@ Tensor Linear::backward(const Tensor& dy, Context& context) {
   return cut_ == Cut::rows ? backward_rows(x, dy, context) : backward_columns(x, dy, context);
 }
 
-// The sum of dx over ranks is in flight while dW and db are computed. If the pipeline schedule splits backward passes, as
-// ZB-H1 does, weight_gradient() computes dW and db later, and nothing overlaps the sum.
+// dW and db are computed while dx is summed over ranks. If the pipeline schedule splits backward passes, as ZB-H1 does,
+// weight_gradient() computes dW and db later, and no computation overlaps the sum.
 Tensor Linear::backward_columns(const Tensor& x, const Tensor& dy, Context& context) {
   const auto dx = start_block_product(dy, weight_->value, true, block_, sum_, context);
   context.weight_gradient([this, x, dy, &context] {
@@ -59,7 +59,7 @@ Tensor Linear::backward_columns(const Tensor& x, const Tensor& dy, Context& cont
   return dx();
 }
 
-// No bias: a layer cut by rows leaves its bias to Residual (linear.hpp).
+// No bias is added here: Residual adds the bias of a layer that is cut by rows (linear.hpp).
 Tensor Linear::backward_rows(const Tensor& x, const Tensor& dy, Context& context) {
   const Tensor all = context.boundary->whole(dy, context), dx = context.tensor({all.dim(0), weight_->value.dim(0)});
   context.numerics.product(all, weight_->value, true, nullptr, dx, context.queue);

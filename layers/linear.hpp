@@ -1,10 +1,10 @@
 // A linear map, y = x·W + b, and its two gradients: dx = dy·Wᵀ and dW = xᵀ·dy. The layer keeps x for the backward pass.
 //
 // Tensor parallelism splits W by columns (a rank has some of the outputs) or by rows (a rank has some of the inputs). A sum
-// over the split dimension is computed block by block on each rank and then over ranks. If W is split by rows, this sum
-// is y, in the forward pass. If W is split by columns, the sum is dx, in the backward pass, and its communication
-// overlaps the computation of dW. A layer split by rows has no bias here, because the bias must be added once, after the
-// sum over ranks. Residual adds it.
+// over the split dimension is first computed block by block on each rank and then over ranks. If W is split by rows, this
+// sum is y, in the forward pass. If W is split by columns, the sum is dx, in the backward pass, and its communication
+// overlaps the computation of dW. A layer that is split by rows does not add a bias itself, because the bias must be added
+// once, after the sum over ranks. Residual adds this bias.
 #pragma once
 #include "layers/layer.hpp"
 
@@ -39,11 +39,11 @@ class Linear final : public Layer {
   Cut cut_;
   std::int64_t block_;
   ParameterPointer weight_, bias_;
-  SumSite sum_;  // the site of the sum over the blocks: y if cut by rows, dx if cut by columns
+  SumSite sum_;  // the site of the sum over blocks: y if W is cut by rows, dx if W is cut by columns
 };
 
-// Starts y = x·w where each rank holds some blocks of the summed dimension: computes this rank's partial product and starts
-// the sum over ranks. The returned function waits for that sum and gives y.
+// Starts y = x·w if each rank holds some blocks of the summed dimension. Computes this rank's partial product and starts the
+// sum over ranks. The returned function waits for that sum and returns y.
 std::function<Tensor()> start_block_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block,
                                             SumSite& site, Context& context);
 

@@ -1,5 +1,5 @@
-// LayerNorm or RMSNorm over the width of each row. For the backward pass the layer keeps its input and two values per row,
-// from which its output can be recomputed.
+// LayerNorm or RMSNorm over the width of each row. For the backward pass, the layer keeps its input and two values per row.
+// The layer's output can be recomputed from its input and these two values.
 #pragma once
 #include "layers/layer.hpp"
 
@@ -12,7 +12,7 @@ class Norm final : public Layer {
   const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override { return backward(dy, nullptr, context); }
-  // Returns the gradient of its input, plus `added`: the gradient that reaches the input by another path.
+  // Returns the gradient of the layer's input plus `added`, the gradient that reaches the input by a second path.
   Tensor backward(const Tensor& dy, const Tensor* added, Context& context);
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
   Keeps keeps(std::int64_t rows, const Context& context) const override;

@@ -39,7 +39,7 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>&
   publish(queue);
 }
 
-// Returns the flat tensors that a state belongs to. Creates new ones if the state is the first of its bucket.
+// Returns the flat tensors that a state belongs to. Creates new flat tensors if the state is the first of its bucket.
 Optimizer::Flat& Optimizer::flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state) {
   if (flat_.empty() || flat_.back().bucket != owned.bucket) {
     Flat& flat =
@@ -144,8 +144,8 @@ void Optimizer::roll_back(const Queue& queue) {
                   [](const Window&, std::span<const Tensor> here) { copy(here[0].slice(), here[1].slice()); });
 }
 
-// Values are read only if they are the weights; otherwise the new weights overwrite all of them. Delayed updates do not
-// touch the values.
+// Values are read only if they are also the weights; otherwise the new weights overwrite all values. Delayed updates do not
+// access the values.
 WindowParts Optimizer::parts_of(const Flat& flat) const {
   WindowParts parts{{flat.gradients, Category::grads},
                     {tier_.delays ? Tensor() : flat.values, Category::params, !flat.weights, true},

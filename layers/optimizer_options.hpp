@@ -17,7 +17,7 @@ struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;
   bool masters = true;  // f32 copies of 16-bit weights; false: update bf16 in place with stochastic rounding
   LearningRate rate;
-  double decay = 0.1;  // of weights; biases and norms do not decay
+  double decay = 0.1;  // weight decay; biases and norms do not decay
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, momentum = 0.9;
   double clip = 1;  // the largest gradient norm; 0: no clipping
   void declare(Options& options);

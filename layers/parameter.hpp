@@ -1,7 +1,7 @@
-// A parameter of the model on one rank. The name and shape describe the whole tensor. The rank holds a shard: the
-// whole tensor, or a range of its rows or columns. The parameter states which axes of the mesh cut the tensor, which
+// A parameter of the model on one rank. The name and shape describe the complete tensor. The rank holds a shard: the
+// complete tensor, or a range of its rows or columns. The parameter states which axes of the mesh cut the tensor, which
 // pipeline stages hold it and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on
-// these statements; none of them looks at names.
+// these statements and never look at names.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -13,37 +13,37 @@
 
 namespace chorale {
 
-// This rank's part of the whole tensor: the rows (dim 0) or columns (dim 1) [first, first + length). dim −1: the whole
+// This rank's part of the complete tensor: the rows (dim 0) or columns (dim 1) [first, first + length). dim −1: the complete
 // tensor.
 struct Shard {
   int dim = -1;
   std::int64_t first = 0, length = 0;
 };
 
-// Maps the elements of a shard, from index `first` of the shard on, to their indices in the whole tensor. Both indices count
-// row by row.
+// Maps the elements of a shard, starting at index `first` of the shard, to their indices in the complete tensor. In both,
+// elements are numbered row by row.
 Places places_of(const Shape& shape, const Shard& shard, std::int64_t first);
 
 struct Parameter {
   std::string name;  // "block.3.attention.qkv.weight"
-  Shape shape;       // shape of the whole tensor
+  Shape shape;       // shape of the complete tensor
   Shard shard = {};
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
-  bool decays = true;               // weight decay: matrices only
+  bool decays = true;               // whether weight decay applies, which it does to matrices only
   SumOf sum = SumOf::weight_gradients;
-  bool of_stream = false;        // true: uncut, and applied to this rank's rows of the residual stream: norms, residual
-                                 // biases, position table
-  bool of_heads = false;         // true: uncut, and applied to this rank's heads (norms of queries and keys)
-  std::int64_t uses = 1;         // how often one token uses it; for a norm of heads: the number of heads
-  bool tied = false;             // true: the embedding table, which the head reads too
-  bool multiplies = true;        // for counting flops: true for matrices and vectors, false for tables of looked-up rows
-  double active = 1;             // for counting flops: the share of the tokens that it multiplies: k/E for an expert, unless
-                                 // its routing is forced
-  bool after_attention = false;  // for counting flops: true for attention's output matrix, with which attention's own
-                                 // products are counted
+  bool of_stream = false;        // true: uncut, and applied to this rank's rows of the residual stream. Examples: norms,
+                                 // residual biases, position table
+  bool of_heads = false;         // true: uncut, and applied to the heads of this rank (norms of queries and keys)
+  std::int64_t uses = 1;         // how often one token uses the parameter; for a norm of heads: the number of heads
+  bool tied = false;             // true: the embedding table, which the head also reads
+  bool multiplies = true;        // for counting flops: true for matrices and vectors, false for lookup tables
+  double active = 1;             // for counting flops: the fraction of tokens that use the parameter. For an expert, this is
+                                 // k/E unless the routing is forced
+  bool after_attention = false;  // for counting flops: true for attention's output matrix. The products of attention itself
+                                 // are counted with this matrix
 
-  // The ranks of the pipeline stages in `stages` hold the parameter. Among these ranks, those with equal coordinates on
-  // all axes in `cut_by` hold copies of the same shard. The gradient is summed over the axes in `summed_over`, which never
+  // The ranks of the pipeline stages in `stages` hold the parameter. Among these ranks, ranks with equal coordinates on all
+  // axes in `cut_by` hold copies of the same shard. The gradient is summed over the axes in `summed_over`, which never
   // contains the pipeline axis. If two stages hold the parameter (a tied table), its gradient is also summed over these
   // stages.
   std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different shards
@@ -66,9 +66,9 @@ struct Parameter {
 // A shared pointer, because tied layers share a parameter.
 using ParameterPointer = std::shared_ptr<Parameter>;
 
-// How a layer is sharded: this rank's index among the ranks that share it. The ranks differ in their coordinates on `axes`
-// of the mesh. A dimension of a parameter is split between them as evenly as possible, but only between units (groups of
-// rows or columns).
+// The sharding of a layer: this rank's index among the ranks that share the layer. These ranks differ in their coordinates
+// on the mesh axes `axes`. The ranks split a dimension of a parameter as evenly as possible, but never inside a unit (a
+// group of rows or columns).
 struct Sharding {
   std::int64_t rank = 0, size = 1;
   std::vector<std::string> axes = {"tp"};

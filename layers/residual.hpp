@@ -1,11 +1,11 @@
-// A branch of the residual stream: y = x + dropout(body(norm(x)) + bias). Half a transformer block.
+// A branch of the residual stream, which is half a transformer block: y = x + dropout(body(norm(x)) + bias).
 //
 //   x ──┬────────────────────────────────────────────── + ── y
 //       └─ norm ─ body (linear … linear) ─ + bias ─ dropout ─┘
 //
-// The bias is the one of the body's last linear layer. With tensor parallelism that layer's output is a sum over ranks. The
-// bias is added here, after the sum, so that it is added once. For the backward pass the norm and the body keep their
-// tensors; the residual sum itself keeps none.
+// The bias belongs to the last linear layer of the body. With tensor parallelism, that layer's output is a sum over ranks.
+// Residual adds the bias after the sum, so that it is added once. For the backward pass, the norm and the body keep tensors;
+// the residual sum itself keeps none.
 #pragma once
 #include "layers/norm.hpp"
 #include "layers/sequence.hpp"

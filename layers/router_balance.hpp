@@ -1,13 +1,15 @@
-// Balancing of experts by the counts of whole steps (choice_counts.hpp). These counts are integers that are the same on
-// every layout, so the balanced models are the same too.
+// Balances experts with the choice counts of complete steps (choice_counts.hpp). These counts are integers that are the same
+// on every layout, so the balance state is also the same.
 //
-//   bias       After each step, b_e += rate · sign(mean − n_e), where n_e tokens chose expert e, and `mean` is n's mean over
-//              the experts of the block. Routers choose by score + b_e (DeepSeek-V3; Wang et al. 2024).
-//   previous   n_e of the newest step. The balance loss of the next step takes its shares f_e from it.
+//   bias       After each step, b_e += rate · sign(mean − n_e). Here n_e is the number of tokens that chose expert e, and
+//              `mean` is the mean of n over the block's experts. Routers choose by score + b_e (DeepSeek-V3; Wang et al.
+//              2024).
+//   previous   n_e of the newest step. The balance loss of the next step computes the experts' shares f_e from it.
 //
-// Both are part of the training state and of checkpoints, though they have no gradients. Only a training step updates them.
-// Every rank has them for all blocks, [blocks of experts, E], because the counts of all blocks reach every rank. They are in
-// the same memory as the parameters, so device kernels read them there. The host updates them.
+// Biases and previous counts are part of the training state and of checkpoints, though they have no gradients. Only a
+// training step updates the biases and counts. Every rank stores the biases and counts of all blocks, [blocks of experts,
+// E], because every rank gets the counts of all blocks. The biases and counts are in the same memory as the parameters, so
+// that device kernels can read them. The host updates the biases and counts.
 #pragma once
 #include <vector>
 
@@ -20,13 +22,13 @@ class RouterBalance {
  public:
   RouterBalance(const ModelShape& shape, Allocator& memory);
 
-  // The biases and the previous counts of one block, [E]. Empty if the model does not use them.
+  // The biases and the previous counts of one block, [E]. A tensor is empty if the model does not use it.
   Tensor bias(std::int64_t block) const { return of(bias_, block); }          // f32
   Tensor previous(std::int64_t block) const { return of(previous_, block); }  // i64; zeros before the first step
 
   void step(const ChoiceCounts& counts);
 
-  std::vector<ParameterPointer> state() const;     // their names, shapes and values
+  std::vector<ParameterPointer> state() const;     // names, shapes and values of the biases and counts
   ParameterPointer bias() const { return bias_; }  // null: none
 
  private:

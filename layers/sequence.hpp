@@ -1,4 +1,4 @@
-// Layers in sequence; itself a layer.
+// A layer that runs several layers in sequence.
 #pragma once
 #include "layers/layer.hpp"
 
@@ -8,7 +8,7 @@ class Sequence final : public Layer {
  public:
   explicit Sequence(std::string name) : name_(std::move(name)) {}
   Sequence& add(LayerPointer layer) { return layers_.push_back(std::move(layer)), *this; }
-  std::vector<LayerPointer>& layers() { return layers_; }  // strategies wrap and replace them
+  std::vector<LayerPointer>& layers() { return layers_; }  // strategies wrap and replace these layers
 
   const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;

@@ -1,6 +1,6 @@
-// Rows of whole sequences, for a layer that needs more than a rank's own tokens. The layer calls these functions without
-// knowing how ranks split sequences. These defaults are for a rank that has whole sequences; parallel/context overrides
-// them.
+// Rows of complete sequences, for a layer that needs more than a rank's own tokens. The layer calls these functions without
+// knowing how ranks split sequences. The defaults here are for a rank that has complete sequences; parallel/context
+// overrides these functions.
 //
 //   rows of this rank's tokens ── whole ──▶ rows of all tokens, in their order ── own ──▶ rows of this rank's tokens
 #pragma once
@@ -21,7 +21,7 @@ class SequenceRows {
   virtual Tensor own(const Tensor& whole, Context&) const { return whole; }
   // The places of this rank's tokens in a sample of the micro-batch, ascending.
   virtual std::vector<std::int64_t> places(std::int64_t sample, const Context& context) const;
-  // The largest number of a sequence's tokens that any rank has.
+  // The largest number of tokens that any rank has of one sequence.
   virtual std::int64_t most_tokens(const Context& context) const;
 
   static const SequenceRows& alone();

@@ -1,4 +1,4 @@
-// Stochastic gradient descent with momentum, as in PyTorch: weight decay is added to the gradient.
+// Stochastic gradient descent with momentum. As in PyTorch, weight decay is added to the gradient.
 #include "layers/optimizer.hpp"
 
 namespace chorale {

@@ -25,7 +25,8 @@ std::int64_t ModelShape::block_parameters(std::int64_t block, bool active) const
   const std::int64_t h = width, attention = h * qkv_columns() + heads * head_width() * h;
   const std::int64_t norms = (llama() ? 2 * h : 4 * h) + (qk_norm ? 2 * head_width() : 0),
                      biases = llama() ? 0 : qkv_columns() + h;
-  const std::int64_t column = (gates() + 1) * h;  // elements of an MLP's two matrices per column of its activation
+  const std::int64_t column = (gates() + 1) * h;  // elements of an MLP's two matrices per column of the activation
+                                                  // function's output
   if (!has_experts(block)) return attention + norms + biases + column * ffn + (llama() ? 0 : ffn + h);
   const std::int64_t each = active ? experts.chosen : experts.count;
   return attention + norms + biases + column * (each * experts.ffn + experts.shared_ffn) + h * experts.count;
@@ -47,7 +48,7 @@ double ModelShape::flops_per_token() const {
          6.0 * static_cast<double>(layers * sequence * heads * head_width());
 }
 
-// The nearest legal number of heads for this width, or 0. An even number is preferred: two tensor ranks can share it.
+// Returns the nearest valid number of heads for this width, or 0. Prefers an even number, which two tensor ranks can share.
 std::int64_t heads_that_fit(const ModelShape& s) {
   std::int64_t best = 0;
   const auto badness = [&](std::int64_t heads) { return std::pair{heads % 2, std::abs(heads - s.heads)}; };
@@ -77,7 +78,7 @@ RoutingRule rule_of(const ModelShape& shape) {
 
 namespace {
 
-// Errors name the options, because these are what users set.
+// Errors name the options, because users set options, not fields.
 void check_experts(const ModelShape& shape) {
   const Experts& e = shape.experts;
   if (e.count == 0) return;

@@ -1,6 +1,6 @@
-// The shape of a model, which determines the names and sizes of all parameters. Two families: GPT-2 (LayerNorm, GELU,
-// learned positions, biases) and Llama (RMSNorm, SwiGLU, rotary positions, no biases). V is the vocabulary, s the
-// sequence length, h the width, d the width of a head, f the width of the MLP.
+// The shape of a model, which determines the names and sizes of all parameters. There are two families: GPT-2 (LayerNorm,
+// GELU, learned positions, biases) and Llama (RMSNorm, SwiGLU, rotary positions, no biases). V is the vocabulary, s the
+// sequence length, h the width, d the width of a head and f the width of the MLP.
 //
 //   embedding.weight [V,h]   position.weight [s,h]
 //   block.0.attention.norm.gain [h]  .norm.shift [h]
@@ -12,7 +12,8 @@
 //   block.0.mlp.down.weight [f, h]  .down.bias                           …  block.1 …
 //   norm.gain  norm.shift   head.weight [V,h] unless tied to the embedding
 //
-// A block of experts has these instead of block.0.mlp.up and .down, without biases: E experts of width f, one of width g.
+// In a block of experts, these replace block.0.mlp.up and .down. These matrices have no biases. There are E experts of width
+// f, and a shared expert of width g.
 //
 //   block.0.mlp.router.weight [h, E]
 //   block.0.mlp.expert.0.up.weight [h, f]  .down.weight [f, h]            …  expert.1 …      Llama: up is [h, 2f]
@@ -36,28 +37,29 @@ enum class ModelFamily : std::uint8_t { gpt2, llama };
 constexpr auto names_of(ModelFamily) { return Names{"model family", "gpt2", "llama"}; }
 enum class ScoreFunction : std::uint8_t { softmax, sigmoid };
 constexpr auto names_of(ScoreFunction) { return Names{"score function", "softmax", "sigmoid"}; }
-// Where the balance loss takes the experts' shares of choices from: the sequence, or the whole previous step.
+// The source of the experts' choice shares in the balance loss: the current sequence, or the complete previous step.
 enum class BalanceOver : std::uint8_t { sequence, step };
 constexpr auto names_of(BalanceOver) { return Names{"kind of balance loss", "seq_aux_loss", "global_aux_loss"}; }
 
 // A mixture of experts (Shazeer et al. 2017): a router sends every token to `chosen` of `count` small MLPs. The definition
-// mentions no layout (docs/architecture/model.md). Scores, limits on groups and capacity: src/math/routing.hpp.
+// is independent of the layout (docs/architecture/model.md). src/math/routing.hpp documents scores, limits on groups and
+// capacity.
 struct Experts {
-  std::int64_t count = 0;       // E; 0: every MLP is dense, and the other fields mean nothing
+  std::int64_t count = 0;       // E; 0: every MLP is dense, and the other fields are ignored
   std::int64_t chosen = 2;      // k: experts per token
   std::int64_t ffn = 0;         // width of one expert
-  std::int64_t shared_ffn = 0;  // width of an expert that takes every token; 0: none
-  std::int64_t every = 1;       // block i has experts if (i + 1) % every == 0; the others have a dense MLP
+  std::int64_t shared_ffn = 0;  // width of an expert that processes every token; 0: none
+  std::int64_t every = 1;       // block i has experts if (i + 1) % every == 0; all other blocks have a dense MLP
   ScoreFunction score = ScoreFunction::softmax;
-  bool before_choice = false;      // softmax over all experts, not renormalized; otherwise over the chosen ones
+  bool before_choice = false;      // softmax over all experts, without renormalization; otherwise over the chosen experts
   double scale = 1;                // multiplies the weights of the chosen experts
-  std::int64_t groups = 1;         // experts are divided into groups of neighbors …
-  std::int64_t chosen_groups = 1;  // … and a token chooses only among the experts of its best groups
+  std::int64_t groups = 1;         // experts are divided into groups of neighbors
+  std::int64_t chosen_groups = 1;  // a token chooses only among the experts of this many best groups
   double capacity = 0;             // an expert takes at most ⌈capacity·k·s/E⌉ tokens of a sequence; 0: all
   double balance = 0;              // coefficient of the balance loss
   double z = 0;                    // coefficient of the router's z-loss
   bool bias = false;               // a bias per expert, added to its score for the choice; updated after every step
-  double bias_rate = 1e-3;         // how much a step changes it
+  double bias_rate = 1e-3;         // by how much a step changes the bias
   BalanceOver balancing = BalanceOver::sequence;
   std::optional<ForcedRouting> routing = {};  // empty: the router chooses
 
@@ -68,15 +70,16 @@ struct Experts {
 
 struct ModelShape {
   ModelFamily family = ModelFamily::gpt2;
-  std::int64_t layers = 6, heads = 6, groups = 6;  // groups: sets of heads that share one key and one value
+  std::int64_t layers = 6, heads = 6, groups = 6;  // groups: sets of heads that share one key head and one value head
   std::int64_t width = 384, ffn = 1536, sequence = 256, vocabulary = 4096;
   double dropout = 0, epsilon = 1e-5, rotary_base = 10000;
   bool tied = true;
   Experts experts = {};
   std::int64_t head = 0;  // width of a head; 0: width / heads
   bool qk_norm = false;   // an RMSNorm of every query and key head, before the rotation; Llama only
-  // All parts of a pipeline have equally many blocks, if possible. If not, first the last part has one block less, then the
-  // first, and so on. False: the parts have equal work, including the head's.
+  // True: all pipeline parts have equally many blocks, if possible. If the blocks do not divide evenly, the last part first
+  // gets one block less, then the first part, and so on. False: the parts have equal work, where the work of the head is
+  // counted.
   bool equal_parts = false;
 
   bool operator==(const ModelShape&) const = default;
@@ -84,7 +87,7 @@ struct ModelShape {
   std::int64_t queries() const { return heads / groups; }
   std::int64_t head_width() const { return head > 0 ? head : width / heads; }
   std::int64_t qkv_columns() const { return groups * (queries() + 2) * head_width(); }
-  // Shards of the MLP are whole units of ffn / units columns.
+  // Shards of the MLP consist of complete units of ffn / units columns.
   std::int64_t units() const { return units_of(ffn); }
   std::int64_t units_of(std::int64_t width_of_mlp) const { return std::gcd(width_of_mlp, heads); }
   bool has_experts(std::int64_t block) const { return experts.count > 0 && (block + 1) % experts.every == 0; }
@@ -93,19 +96,25 @@ struct ModelShape {
   std::int64_t active_ffn(std::int64_t block) const {
     return has_experts(block) ? experts.chosen * experts.ffn + experts.shared_ffn : ffn;
   }
-  std::int64_t gates() const { return llama() ? 2 : 1; }  // columns of an MLP's first matrix per column of its activation
-  // Shards of the vocabulary are whole blocks of this many tokens; the last block may be shorter.
+  std::int64_t gates() const {
+    return llama() ? 2 : 1;
+  }  // columns of an MLP's first matrix per column of the activation
+     // function's output
+  // Shards of the vocabulary consist of complete blocks of this many tokens; the last block may be shorter.
   std::int64_t vocabulary_block() const { return std::clamp<std::int64_t>(vocabulary / 24, 1, 64); }
 
   std::int64_t parameters() const { return count_parameters(false); }
-  std::int64_t active_parameters() const { return count_parameters(true); }  // without the experts that a token skips
-  // Flops of the forward and backward pass of one token: 6·(active parameters − tables that are only looked up) +
-  // 6·L·s·heads·d, where L is the number of layers. Of E experts, k are active.
+  std::int64_t active_parameters() const {
+    return count_parameters(true);
+  }  // excludes the experts that a token does not
+     // use
+  // Flops of the forward and backward pass of one token: 6·(active parameters − parameters of lookup tables) +
+  // 6·L·s·heads·d, where L is the number of layers. k of the E experts are active.
   double flops_per_token() const;
   double flops_per_token(std::int64_t block) const;  // flops of one block
   void check() const;                                // throws a usage error for an invalid shape
-  void declare(Options& options);                    // its options (shape_options.cpp), except presets
-  // Options leave a width or a number of groups 0 if it follows from other sizes. These are set here.
+  void declare(Options& options);                    // declares the options of the shape, except presets (shape_options.cpp)
+  // An option may leave a width or a number of groups 0 if it follows from other sizes. completed() computes these values.
   ModelShape completed() const;
 
  private:

@@ -1,10 +1,11 @@
-// Communication between the ranks that share a layer. A layer calls these functions at its boundaries without knowing
-// what they do. These defaults are for a single rank and do not communicate; parallel/step/tensor.cpp overrides them.
+// Communication between the ranks that share a layer. A layer calls these functions at its boundaries without knowing how
+// they communicate. The defaults here are for a single rank and do not communicate; parallel/step/tensor.cpp overrides these
+// functions.
 //
 //   the residual stream ── whole ──▶ columns of W here ─ … ─ rows of W here ── sum ──▶ the stream    (backward: the reverse)
 //
-// The rows of the residual stream may be split between the ranks (sequence parallelism). Then `whole` gathers all rows, and
-// the sum leaves each rank with its own rows.
+// The rows of the residual stream may be split between the ranks (sequence parallelism). With sequence parallelism, `whole`
+// gathers all rows, and start_sum() returns only this rank's rows.
 #pragma once
 #include <functional>
 
@@ -23,18 +24,19 @@ class ShardBoundary {
   // Starts to add the partial sums of all ranks. The returned function waits and returns this rank's rows of the sum.
   // Computation between the two calls overlaps the communication.
   virtual std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const;
-  // Takes all rows of the micro-batch, each nonzero on only one rank. Combines them over ranks and returns this
-  // rank's rows of the stream.
+  // Takes all rows of the micro-batch, where each row is nonzero on only one rank. Combines the rows over ranks and returns
+  // this rank's rows of the stream.
   virtual Tensor pick(const Tensor& rows, Context&) const { return rows; }
   virtual void greatest(const Tensor&) const {}  // replaces each element by its maximum over ranks
-  // Sums both tensors over ranks, in place. A hit is the logit of a row's target; each hit is nonzero on only one rank.
+  // Sums `sums` and `hits` over ranks, in place. A hit is the logit of a row's target. Each hit is nonzero on only one rank.
   virtual void add(const Tensor& /*sums*/, const Tensor& /*hits*/) const {}
-  // rows: how many of the `all` rows of a micro-batch this rank has in the stream. first_row: the index of the first one.
+  // rows: how many of a micro-batch's `all` rows this rank has in the residual stream. first_row: the index of its first
+  // row.
   virtual std::int64_t rows(std::int64_t all) const { return all; }
   virtual std::int64_t first_row(std::int64_t /*all*/) const { return 0; }
 
-  // Without sequence parallelism, the activations kept for recomputation are the same on all ranks. If the ranks split
-  // them, `part` gives the part that this rank keeps, and `restored` gathers the whole again.
+  // Without sequence parallelism, the activations kept for recomputation are the same on all ranks. If the ranks split these
+  // activations, `part` returns the part that this rank keeps, and `restored` gathers the complete tensor again.
   virtual Tensor part(const Tensor& x, Context&) const { return x; }
   virtual Tensor restored(const Tensor& part, Context&) const { return part; }
   virtual std::int64_t kept_rows(std::int64_t all) const { return rows(all); }

@@ -1,8 +1,8 @@
-// The tensors that the forward pass of one micro-batch keeps. The backward pass takes them in reverse order.
+// The tensors that the forward pass of one micro-batch keeps. The backward pass takes the tensors in reverse order.
 //
-// Some kept tensors can be recomputed from others that are kept anyway (the output of a norm or an activation). Under
-// selective recomputation the layer that makes such a tensor registers a recipe, and the layer that keeps it stores the
-// recipe instead. Neither layer knows of the other.
+// Some kept tensors, such as the output of a norm or an activation function, can be recomputed from other kept tensors.
+// Under selective recomputation, the layer that computes such a tensor registers a recipe. The layer that keeps the tensor
+// then stores the recipe instead. Neither of these two layers needs to know the other.
 #pragma once
 #include <any>
 #include <functional>
@@ -21,9 +21,10 @@ class Tape {
 
   bool selective() const { return selective_; }
   void keep(const Tensor& tensor);
-  Tensor take();  // removes and returns the newest tensor, recomputed if only its recipe was kept
+  Tensor take();  // removes and returns the newest tensor; recomputes it if only its recipe was kept
 
-  // A note is a value that only the host reads, such as how many rows each expert has. Notes are taken in reverse order too.
+  // A note is a value that only the host reads, such as the number of rows per expert. Notes are also taken in reverse
+  // order.
   void note(std::any note) { notes_.push_back(std::move(note)); }
   template <class T>
   T take_note() {
@@ -33,10 +34,10 @@ class Tape {
     return newest;
   }
 
-  // Under selective recomputation, the next `keep` of this same tensor stores the recipe instead.
+  // Under selective recomputation, the next `keep` of this tensor stores the recipe instead of the tensor.
   void can_be_made_again(const Tensor& tensor, Recipe recipe);
-  // The recipe of this tensor, if the next `keep` would store it; else an empty function. A layer that keeps its input twice
-  // registers the recipe again in between.
+  // Returns the recipe of this tensor if the next `keep` would store the recipe. Otherwise returns an empty function. A
+  // layer that keeps its input twice registers the recipe again between the two calls.
   Recipe recipe_of(const Tensor& tensor) const { return recipe_ && tensor.storage() == made_ ? recipe_ : Recipe(); }
   bool empty() const { return kept_.empty() && notes_.empty(); }
 

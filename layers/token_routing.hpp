@@ -1,11 +1,11 @@
-// Routes a rank's tokens if ranks split sequences. Choices, drops and losses equal those of a rank that has whole sequences,
-// because every rank that needs the rest of a sequence routes all of it:
+// Routes a rank's tokens if ranks split sequences. Choices, drops and losses are the same as on a rank that has complete
+// sequences. If a rank needs the rest of a sequence, it routes the complete sequence:
 //
 //   logits here ── whole ──▶ logits of sequences ── route ──▶ routing of sequences ── own ──▶ routing here
 //
-// The rest is needed for a capacity, and for a balance loss by sequence if a backward pass follows. In these cases each rank
-// sends the logits of its tokens to all others: E values per token, where attention sends hundreds. Otherwise nothing is
-// sent, because a token's choices depend only on its own logits.
+// A rank needs the rest of a sequence for a capacity, and for a balance loss by sequence if a backward pass follows. In
+// these cases, each rank sends the logits of its tokens to all other ranks. The ranks send E values per token, whereas
+// attention sends hundreds. In all other cases nothing is sent, because a token's choices depend only on its own logits.
 #pragma once
 #include <span>
 
@@ -17,13 +17,14 @@ struct Context;
 
 struct TokenRouting {
   Routing routing;
-  Tensor counts;  // RoutingRule::counts of the sequences' own choices; empty: the gradient needs none from other ranks
+  Tensor counts;  // RoutingRule::counts of the choices in these sequences; empty: the gradient needs no counts from other
+                  // ranks
 };
 
-// `rule` and `forced` describe whole sequences. In generation no token is dropped, because each pass has only a part of
-// a sequence.
+// `rule` and `forced` describe complete sequences. Generation drops no token, because each pass has only a part of a
+// sequence.
 TokenRouting route_tokens(const Tensor& logits, RoutingRule rule, std::span<const std::int32_t> forced, Context& context);
-// Whether route_tokens gives counts.
+// Whether route_tokens returns counts.
 bool counts_sequences(const RoutingRule& rule, const Context& context);
 // The rule for the gradients of this rank's tokens.
 RoutingRule rule_of_tokens(RoutingRule rule, const Tensor& counts, const Context& context);

@@ -1,4 +1,5 @@
-// A layer that wraps an inner layer and adds work before or after it. It has the inner layer's name, parameters and sites.
+// A layer that wraps an inner layer and adds work before or after it. The wrapping layer has the same name, parameters and
+// sites as the inner layer.
 #pragma once
 #include <utility>
 

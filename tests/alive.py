@@ -1,12 +1,12 @@
 """Starts programs and waits for them, on machines of any speed, until they end or stop making progress.
 
-   process = spawn([program, …])          in a session of its own, so that all descendants can be found and ended
-   output, errors = finish(process)       or raises Stuck and ends the processes
+   process = spawn([program, …])          in a new session, so that all descendants can be found and ended
+   output, errors = finish(process)       ends the processes and raises Stuck if they make no progress
    until(lambda: file_is_there, process)  waits for an effect of the process
 
-Processes are stuck when all of them have slept for `limit` seconds, or when they have computed for five times as long:
-ranks that wait for each other poll, so a hang may look busy. A busy machine stretches wall time but hardly CPU time.
-After twenty times `limit` of wall time they count as stuck in any case.
+Processes are stuck when all of them have slept for `limit` seconds, or when they have computed for five times as long
+without progress. Ranks that wait for each other poll, so a hang may look busy. A busy machine stretches wall time, but
+hardly CPU time. After twenty times `limit` of wall time, processes always count as stuck.
 """
 import collections
 import os
@@ -23,7 +23,7 @@ class Stuck(Exception):
     pass
 
 
-Process = collections.namedtuple("Process", "parent session state seconds")  # seconds: CPU time, including ended children
+Process = collections.namedtuple("Process", "parent session state seconds")  # CPU seconds, with ended children
 
 
 def processes():
@@ -32,15 +32,15 @@ def processes():
         try:
             with open(f"/proc/{pid}/stat") as stat:
                 fields = stat.read().rsplit(")", 1)[1].split()
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
         found[int(pid)] = Process(int(fields[1]), int(fields[3]), fields[0], sum(map(int, fields[11:15])) / ticks)
     return found
 
 
 def family(pid, among):
-    """Returns pid, its descendants, and all processes of each session that one of these leads, even if their parents have
-    ended."""
+    """Returns pid and its descendants. If any of these leads a session, all processes of that session are included, even if
+    their parents have ended."""
     members = {pid}
     while more := {p for p, other in among.items() if other.parent in members or other.session in members} - members:
         members |= more
@@ -48,7 +48,7 @@ def family(pid, among):
 
 
 def end(pid, itself=True):
-    """Ends a process and its family, or only its family."""
+    """Ends a process and its family. If `itself` is false, ends only the family."""
     for member in family(pid, processes()) - (set() if itself else {pid}):
         try:
             os.kill(member, signal.SIGKILL)
@@ -57,7 +57,7 @@ def end(pid, itself=True):
 
 
 class Patience:
-    """Polled to find out whether a process and its family still make progress."""
+    """Tells whether a process and its family still make progress. Must be polled."""
 
     def __init__(self, pid, limit_seconds):
         self.pid, self.limit = pid, limit_seconds
@@ -89,7 +89,7 @@ def spawn(command, **options):
 
 
 def finish(process, limit_seconds=limit):
-    """Waits for the process to end and returns its output."""
+    """Waits until the process ends, and returns its output."""
     patience = Patience(process.pid, limit_seconds)
     while True:
         try:
@@ -102,7 +102,7 @@ def finish(process, limit_seconds=limit):
 
 
 def until(condition, process, limit_seconds=limit):
-    """Waits until the condition is true and returns its value. The process must not end before."""
+    """Waits until the condition is true and returns its value. The process must not end before this."""
     patience = Patience(process.pid, limit_seconds)
     while True:
         over = process.poll() is not None

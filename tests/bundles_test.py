@@ -1,4 +1,4 @@
-"""Runs src/bundles.awk on small sources and checks which files it compiles together and which it keeps apart."""
+"""Runs src/bundles.awk on small sources. Checks which files it bundles into one compilation and which it keeps separate."""
 import os
 import subprocess
 import tempfile

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Breaks runs on purpose, and counts how often each promise of docs/reliability.md holds.
+"""Breaks runs on purpose, and counts how many times each promise of docs/reliability.md holds.
 
-   make chaos                  a fifth of each count
-   make chaos FULL=1           the whole counts
+   make chaos                  one fifth of each count
+   make chaos FULL=1           the full counts
    make chaos ONLY=R1,R4       some promises; COUNT=3 sets the count of each; SEED=7 chooses other random moments
 
-`make test` runs the same tests with small counts, except R25, which needs quiet cores. Each row runs a test of its own. It
-gets the count as an environment variable, and says how many trials it made: some tests try several backends or errors for
-each. The exit code is 1 if a promise did not hold every time, or could not be tried.
+`make test` runs the same tests with small counts, except R25, which needs quiet cores. Each row runs a separate test. The
+test gets the count as an environment variable, and reports the number of its trials. This number may be larger, because some
+tests try several backends or errors for each count. The exit code is 1 if a promise did not hold every time, or could not be
+tried.
 """
 import os
 import re
@@ -28,10 +29,10 @@ here = os.path.dirname(os.path.realpath(__file__))
 class Row:
     promise: str
     what: str
-    full: int  # the whole count; 0: the test has a count of its own
-    variable: str  # of the environment, for the count
-    test: str  # "file Class.test" in Python, or the name of a case of tests_run
-    ranks: int = 0  # of that case; 0: one process, or a test in Python
+    full: int  # the full count; 0: the test sets the count
+    variable: str  # environment variable for the count
+    test: str  # "file Class.test" for a Python test, otherwise the name of a case of tests_run
+    ranks: int = 0  # number of ranks of the case; 0: one process, or a Python test
 
 
 guard = "experiments/guard_test.py Guard"
@@ -91,8 +92,8 @@ rows = [
 
 
 def outcome(row, count):
-    """Returns the numbers of trials and failed trials that the test printed, and its whole output. The numbers are None if
-    the test was skipped, or ended before it printed them."""
+    """Returns the numbers of trials and failed trials that the test printed, and the test's complete output. The numbers are
+    None if the test was skipped, or ended before it printed them."""
     environment = {**os.environ, "TIMED": "yes", **({row.variable: str(count)} if row.variable else {})}
     if ".py " in row.test:
         file, name = row.test.split(" ")
@@ -100,8 +101,7 @@ def outcome(row, count):
         command = ["/usr/bin/python3", "-m", "unittest", "-v", f"{os.path.relpath(here)}/{file}", "-k", name]
     else:
         command = [*(launch + ["-n", str(row.ranks)] if row.ranks else []), tests_run, row.test]
-    with tempfile.TemporaryFile("w+", errors="replace") as output:  # not a pipe, because a process left behind would keep it
-                                                                    # open
+    with tempfile.TemporaryFile("w+", errors="replace") as output:  # not a pipe, which a surviving process would keep open
         process = alive.spawn(command, stdout=output, stderr=output, env=environment)
         try:
             code = process.wait(most_seconds)

@@ -9,7 +9,7 @@ widths = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i32": 4, "i64": 8, "u8": 1}
 
 
 def elements_of(part, shape):
-    """The indices of a part's elements in the whole tensor."""
+    """Returns the indices of a part's elements in the whole tensor."""
     where, slab = numpy.arange(math.prod(shape)).reshape(shape), part["slab"]
     if slab["dim"] >= 0:
         where = where.take(range(slab["first"], slab["first"] + slab["length"]), slab["dim"])
@@ -17,7 +17,7 @@ def elements_of(part, shape):
 
 
 def read_checkpoint(folder):
-    """The metadata, and {name: (type, bytes)} of the whole tensors, put together from the parts of all ranks."""
+    """Returns the metadata, and {name: (type, bytes)} of the whole tensors, joined from the parts of all ranks."""
     with open(f"{folder}/manifest.json", encoding="utf-8") as file:
         manifest = json.load(file)["manifest"]
     files = []

@@ -1,4 +1,5 @@
-"""CRC-32C bit by bit, as its definition says, for tests that read or write our files without using the program's code."""
+"""CRC-32C, computed bit by bit according to its definition. For tests that read or write Chorale's files without using the
+program's code."""
 
 
 def crc32c(data):

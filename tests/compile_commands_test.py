@@ -1,4 +1,5 @@
-"""compile_commands.json, which editors' servers such as clangd read: every source is listed, and its command compiles it."""
+"""Tests compile_commands.json, which language servers such as clangd read. Every source must be listed with a command that
+compiles it."""
 import json
 import os
 import re
@@ -24,14 +25,14 @@ class CompileCommands(unittest.TestCase):
         there = {os.path.join(folder, file) for top in tops for folder, _, files in os.walk(top) for file in files
                  if file.endswith(".cpp")}
         self.assertLessEqual(set(listed), there)
-        # Sources that need a missing library, or are built by `make peers` only.
+        # The sources that are not listed need a missing library, or are built only by `make peers`.
         self.assertFalse([file for file in there - set(listed) if not re.search("backends/ucx|experiments/peers/", file)])
         self.assertTrue(all(os.path.samefile(entry["directory"], ".") for entry in self.entries))
 
     def test_a_command_compiles_its_file_with_gcc_and_clang(self):
         entry = next(entry for entry in self.entries if entry["file"] == "src/record/run_folder.cpp")
         command = shlex.split(entry["command"])
-        # clangd 16 or newer is clang 16 or newer: older ones lack std::source_location.
+        # The compiler clang 16 or newer stands for clangd 16 or newer. Older versions lack std::source_location.
         clang = next((name for name in ("clang++-19", "clang++-18", "clang++-17", "clang++-16") if shutil.which(name)), "")
         for compiler in filter(None, (command[0], clang)):
             result = start([compiler, *command[1:], "-fsyntax-only"], folder=entry["directory"])

@@ -1,4 +1,4 @@
-// A case tagged [gpu] first checks whether there is a device. Without one the case is skipped by name, not passed. If
+// A case tagged [gpu] first checks whether there is a device. Without a device, the case counts as skipped and is named. If
 // CHORALE_CUDA_PLUGIN promises a device, as under `make test`, the case fails instead.
 //
 //   const DevicePlugin plugin;
@@ -24,7 +24,8 @@ inline bool has_device(const DevicePlugin& plugin) {
   return false;
 }
 
-// The emulated device. Only this device counts the host's waits, and can be held.
+// Whether the device is the emulated device. Only the emulated device counts the host's waits, and only its default stream
+// can be held.
 inline bool has_emulated_device(const DevicePlugin& plugin) {
   if (!has_device(plugin)) return false;
   const bool emulated = plugin.find<std::int64_t()>("chorale_emulated_waits") != nullptr;

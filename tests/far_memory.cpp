@@ -39,7 +39,7 @@ class LateAsyncCopy final : public AsyncCopy {
 }  // namespace
 
 std::unique_ptr<AsyncCopy> FarMemory::async_copy() {
-  const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4);  // differs on every rank
+  const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4);  // differs between ranks
   return std::make_unique<LateAsyncCopy>(Memory::async_copy(), place + static_cast<std::uint32_t>(getpid()) + ++crossings_);
 }
 

@@ -1,4 +1,4 @@
-// Reads and writes whole files.
+// Reads and writes complete files.
 #pragma once
 #include <filesystem>
 #include <fstream>

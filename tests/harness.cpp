@@ -1,5 +1,5 @@
-// The harness's own tests. Those with a tag that starts with a dot are hidden and fail on purpose; harness_test.py runs
-// them and checks what a person would see.
+// Tests of the harness. Tests with a tag that starts with a dot are hidden and fail on purpose. harness_test.py runs the
+// hidden tests and checks their output.
 #include <csignal>
 #include <cstdlib>
 #include <ctime>

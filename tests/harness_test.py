@@ -1,4 +1,4 @@
-"""Tests the harness: what a person sees when a test fails, hangs or crashes on one rank."""
+"""Tests the output of the harness when a test fails, hangs or crashes on one rank."""
 import unittest
 
 from programs import ranks, tests_run

@@ -1,4 +1,5 @@
-"""Checks the links of our Markdown pages: each leads to a file that exists, and to a heading of that file."""
+"""Checks the links of our Markdown pages. Each link must lead to an existing file, and to an existing heading of that
+file."""
 import os
 import re
 

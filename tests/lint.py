@@ -4,15 +4,15 @@
    tests/lint.py [ROOT]     prints one line per complaint, `file:line: what`; exits with 1 if there are any
 
    order      a C++ or CUDA file includes only from the folders that its own folder may use (docs/architecture.md)
-   public     a header of include/ includes only public headers and the standard library, and docs/library.md has its names
+   public     a header of include/ includes only public headers and the standard library, and docs/library.md lists its names
    size       no C++ or CUDA file over 400 lines, no function in it over 80
    root       the root of the repository holds only the names listed below (its complaint has no line number)
    one        no type or inline function is defined by two files (one_definition.py)
-   types      no type of the program has the name of one in another file, unless it is nested in a class
-   opening    a header, a CUDA source or a Python file opens with a comment that says what it is
+   types      no type of the program has the name of a type in another file, unless it is nested in a class
+   opening    a header, a CUDA source or a Python file opens with a comment that describes the file
    columns    lines of C++, CUDA and Python, including comments, have at most 125 columns
    links      a link of a Markdown page leads to a file and a heading that exist (links.py)
-   spelling   American (spelling.py)
+   spelling   American spelling only (spelling.py)
    text       no tabs (except in the Makefile), no spaces at the end of a line, one newline at the end of the file
    format     C++ and CUDA are as clang-format 14 formats them (Debian 12's version; others differ slightly and are not used)
 """
@@ -26,8 +26,8 @@ from links import broken
 from one_definition import doubles
 from spelling import british
 
-# Each folder, and the folders and files it may include besides itself. Within collectives/ and parallel/, each room may
-# include those before it: a file that needs a later one is in the wrong room. docs/architecture.md shows the same order.
+# The rooms (subfolders) of collectives/ and parallel/, in levels. Each room may include the rooms of earlier levels. A file
+# that needs a room of a later level is in the wrong room. docs/architecture.md shows the same order.
 rooms = {
     "collectives": [["schedule"], ["analysis", "transport"], ["backends/mapped", "backends/message"], ["backends/near"],
                     ["backends"], ["forecast"], ["choice"], ["call"]],
@@ -39,7 +39,7 @@ algorithms = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", 
 
 
 def below(hall, lower):
-    """The rooms of a hall, each with those before it in the table."""
+    """Returns {room: folders that it may include} for all rooms of a hall (collectives or parallel)."""
     found, before = {}, list(lower)
     for level in rooms[hall]:
         found |= {f"{hall}/{room}": list(before) for room in level}
@@ -69,7 +69,7 @@ may_include = {
 at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
                "LICENSE", "Makefile", "README.md", "collectives", "data", "docs", "examples", "experiments", "include",
                "layers", "packaging", "parallel", "src", "tests"}
-# Sources in these folders become programs of their own, never linked with the rest.
+# Sources in these folders become separate programs and are never linked with other folders.
 programs_of_their_own = ("examples/", "experiments/peers/", "tests/client/", "tests/cuda/emulation/")
 ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")
 cpp = (".cpp", ".hpp", ".cu", ".cuh")
@@ -114,7 +114,8 @@ def order(file, lines):
 
 
 def public(root, headers):
-    """`headers` maps each header of include/ to its text. Types, functions and constants of namespaces are public names."""
+    """Yields a complaint for each public name that docs/library.md lacks. `headers` maps each header of include/ to its
+    text. Types, functions and constants of namespaces are public names."""
     page = os.path.join(root, "docs/library.md")
     if not headers or not os.path.exists(page):
         return
@@ -136,8 +137,8 @@ def public(root, headers):
 def size(file, lines):
     if len(lines) > most_file_lines:
         yield len(lines), f"{len(lines)} lines; at most {most_file_lines} are allowed: does the file hold two ideas?"
-    # In formatted sources, a closing brace belongs to the last line before it with the same indent. Functions have an
-    # indent of 0, or of 2 inside a class, and a parenthesis in their signature. Namespaces, classes and enums may be long.
+    # In formatted sources, a closing brace belongs to the last line before it with the same indent. Functions have an indent
+    # of 0, or of 2 inside a class. Their signature contains a parenthesis. Namespaces, classes and enums may be long.
     for number, line in enumerate(lines, 1):
         closes = re.match(r"( {0,2})\}", line)
         if not closes or re.match(r"\}  // namespace", line):
@@ -185,7 +186,8 @@ def spelling(file, lines):
 
 
 def types_of_one_name(sources):
-    """The sources are formatted, so a type that no class contains begins in the first column."""
+    """Yields a complaint for each type whose name is also used in another file. The sources are formatted, so a type outside
+    of classes begins in the first column."""
     first = {}
     begins = re.compile(r"^(?:class|struct|union|enum class) (?:alignas\(\w+\) )?([A-Z]\w*)(?: final)?"
                         r"(?: ?:(?!:)[^;{]*)? \{", re.M)

@@ -1,6 +1,7 @@
-// Runs the tests on this rank. Rank 0 prints as Catch2 does. The output of other ranks is kept, and shown with the rank's
-// number when one of its cases fails, hangs or crashes. The last line, "N passed, N failed", counts a case as failed if it
-// failed on any rank; cases that lack a device are skipped, and named.
+// Runs the tests on this rank. Rank 0 prints Catch2's usual output. The output of other ranks is kept. If a case fails,
+// hangs or crashes on a rank, the rank's output is shown with the rank's number. The last line is "N passed, N failed". In
+// this line, a case counts as failed if it failed on any rank. Cases that lack a device are skipped, and their names are
+// printed.
 //
 //   tests_run "[spmd]" --names        lists the cases that it would run, one per line
 //   TEST_CASES=file                   runs the cases named in the file, one per line, instead of those in the arguments
@@ -36,26 +37,26 @@ struct State {
   std::unique_ptr<mpi::Runtime> runtime;
   int rank = 0;
   int kept_output = -1;   // the memory file that replaces stdout on ranks other than 0
-  off_t shown_until = 0;  // offset in kept_output; what lies before was shown or belongs to earlier cases
+  off_t shown_until = 0;  // offset in kept_output; earlier output was shown or belongs to earlier cases
   char prefix[32] = "";   // "[rank 2] "
   char case_name[256] = "";
   int journal = -1;
-  std::chrono::steady_clock::time_point began;  // when this case began
-  double computed = 0;                          // processor seconds before this case
-  bool ended = false;                           // the body of this case is over
-  std::string skipped;                          // why this case is skipped
-  bool agreed_already = false;                  // this rank has learned in a REQUIRE_ALL that another rank has left the case
+  std::chrono::steady_clock::time_point began;  // start of this case
+  double computed = 0;                          // processor seconds at the start of this case
+  bool ended = false;                           // the body of this case has ended
+  std::string skipped;                          // the reason if this case is skipped
+  bool agreed_already = false;                  // a REQUIRE_ALL has told this rank that another rank has left the case
   int passed = 0, failed = 0, skips = 0;
   char text[1 << 15], lines[1 << 16];  // buffers of show_kept_output
 } state;
 
-// The functions from here to give_up allocate no memory: a thread of a case that hangs may hold the allocator's lock.
+// The functions from here to give_up allocate no memory: in a case that hangs, a thread may hold the allocator's lock.
 void say(const char* text, std::size_t length) {
   if (write(STDERR_FILENO, text, length) < 0) return;
 }
 void say(const char* text) { say(text, std::strlen(text)); }
 
-// Writes many lines at once, so that the ranks' output does not interleave within a line.
+// Writes many lines with one call, so that lines of different ranks are not mixed.
 void show_kept_output() {
   if (state.kept_output < 0) return;
   ssize_t got = 0;
@@ -117,7 +118,7 @@ struct Listener : ListenerBase {
     const bool failed_here = stats.totals.testCases.failed > 0;
     std::cout.flush();
     std::fflush(stdout);
-    if (failed_here) show_kept_output();  // before the ranks agree: another rank may hang
+    if (failed_here) show_kept_output();  // before the ranks agree, because another rank may hang
     state.ended = true;
     std::string failed_on = failed_here ? fmt::format("rank {}", state.rank) : "";
     if (state.runtime && !state.agreed_already) failed_on = ranks_that_failed(failed_here);
@@ -160,7 +161,7 @@ int run(int argc, char** argv) {
   std::vector<const char*> words(argv, argv + argc);
   const bool listing = std::erase(words, std::string_view("--names")) > 0;
   const std::string cases = environment("TEST_CASES", ""), journal = environment("TEST_JOURNAL", "");
-  for (const char* ours : {"TEST_CASES", "TEST_JOURNAL"}) unsetenv(ours);  // programs that a case starts must not see these
+  for (const char* ours : {"TEST_CASES", "TEST_JOURNAL"}) unsetenv(ours);  // hides these from programs that a case starts
   if (!listing && (launch.size > 1 || (argc > 1 && std::string_view(argv[1]).starts_with("[spmd]"))))
     state.runtime = std::make_unique<mpi::Runtime>(launch);
   if (state.runtime) state.rank = state.runtime->rank();
@@ -179,7 +180,7 @@ int run(int argc, char** argv) {
     result = Catch::Session().run(static_cast<int>(words.size()), words.data());
   }
   if (listing) return 0;
-  if (state.failed > 0) result = 1;  // a case failed on some rank
+  if (state.failed > 0) result = 1;  // a case failed on any rank
   if (state.rank == 0) {
     std::printf("%d passed, %d failed", state.passed, state.failed);
     std::printf(state.skips ? ", %d skipped\n" : "\n", state.skips);
@@ -193,9 +194,9 @@ int run(int argc, char** argv) {
 
 void skip_case(const std::string& why) { state.skipped = why; }
 
-// Called in each REQUIRE_ALL and at the end of each case. After a rank has thrown, it makes its next call at the end of the
-// case, while the other ranks make theirs in a REQUIRE_ALL. There the others learn that a rank has left the case; they stop
-// too and skip the call at the end.
+// Called in each REQUIRE_ALL and at the end of each case. If a rank throws, it makes its next call at the end of the case.
+// The other ranks make the matching call in a REQUIRE_ALL, where they learn that a rank has left the case. These ranks stop
+// too, and skip the call at the end.
 std::string ranks_that_failed(bool this_one) {
   const Doing before = doing(Doing::waiting);
   const auto failed = mpi::ranks_where(world().world(), this_one);

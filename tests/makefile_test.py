@@ -1,4 +1,5 @@
-"""The Makefile: how many jobs a target builds with, and that a developer builds no more than an edit needs."""
+"""Tests the Makefile. Covers the number of jobs with which a target builds. After an edit, no more than necessary may be
+built."""
 import os
 import re
 import unittest
@@ -7,12 +8,12 @@ from programs import start
 
 
 def make(*words):
-    """Runs make as a user would: without the settings of the make that runs these tests, and without touching stamps."""
+    """Runs make as a user would, without the settings of the make that runs these tests. Does not touch stamp files."""
     return start(["make", "SETUP=", "always=", "steps=", *words], MAKEFLAGS="", MAKELEVEL="")
 
 
 class Jobs(unittest.TestCase):
-    # A target of ours that says with how many jobs make builds what it needs.
+    # A test target that prints the number of jobs with which make builds its prerequisites.
     toy = ["worked=toy", r"""--eval=do-toy: ; @grep -oPm1 '(?<= )-j\d*(?= )' <<< " $$MAKEFLAGS " """, "toy"]
 
     def test_a_target_builds_with_as_many_jobs_as_asked_for(self):
@@ -20,13 +21,13 @@ class Jobs(unittest.TestCase):
                              (["-j"], "-j"), ([], "-j" + start(["nproc"]).stdout.strip())):
             with self.subTest(asked=asked):
                 made = make(*asked, *self.toy)
-                self.assertEqual((made.returncode, made.stderr), (0, ""))  # else "jobserver unavailable: using -j1"
+                self.assertEqual((made.returncode, made.stderr), (0, ""))  # make would warn of an unavailable jobserver
                 self.assertEqual(made.stdout, f"{given}\n")
 
 
 class AfterAnEdit(unittest.TestCase):
     def built_by(self, target):
-        """What `make TARGET` would build from scratch, by the kind of step: {"c++": {"….o", …}, …}."""
+        """Returns the files that `make TARGET` would build from scratch, by kind of step: {"c++": {"….o", …}, …}."""
         made = make("-n", "V=", "B=build/not-there", "always=FORCE", "CUDA=/opt/cuda", "NCCL=", f"do-{target}")
         self.assertEqual(made.returncode, 0, made.stderr)
         steps = {}

@@ -1,15 +1,17 @@
-"""Finds types and inline functions that two files define under one name. The linker silently keeps one of the two (C++'s one
-definition rule). The program then destroys one file's type with the other file's destructor, or calls the other file's
-function.
+"""Finds types and inline functions that two files define under one name. This violates C++'s one definition rule, and the
+linker silently keeps one of the two definitions. The program may then destroy one file's type with the other file's
+destructor, or call the other file's function.
 
    definitions("namespace a { struct B { enum C {}; }; inline int f(int x) {} }")   a::B, a::B::C, a::f(int)
 
-The parser understands scopes and the text before their opening braces, but no other C++. It skips names that belong to one
-file: anonymous namespaces, function bodies, static functions. The linker reports other functions that are defined twice.
+The parser understands scopes and the text before their opening braces, but no other C++. It skips names that are local to
+one file, such as those in anonymous namespaces and function bodies, and static functions. All other functions that are
+defined twice are reported by the linker.
 """
 import re
 
-# Text that opens no scope: comments, raw strings, strings, characters (' may also separate digits), preprocessor lines.
+# Text without scopes, which are comments, raw strings, strings, characters and preprocessor lines. (A ' may also separate
+# digits.)
 noise = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
                    r"|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M)
 space = re.compile(r"(?:inline\s+)?namespace\b\s*([\w:]*)$")
@@ -19,7 +21,7 @@ function = re.compile(r"\b(?:inline|constexpr|consteval)\b.*?([\w:]+)\s*\((.*)\)
 
 
 def without_template_parameters(text):
-    """`template <class T> struct X` becomes `inline struct X`. Template parameters may hold brackets themselves."""
+    """`template <class T> struct X` becomes `inline struct X`. Template parameters may contain nested brackets."""
     while found := re.search(r"\btemplate\s*<", text):
         end, depth = found.end(), 1
         while depth and end < len(text):
@@ -30,7 +32,7 @@ def without_template_parameters(text):
 
 
 def parameter_types(text):
-    """`const A& a, int n = 3` becomes `const A&, int`. A comma within brackets does not end a parameter."""
+    """`const A& a, int n = 3` becomes `const A&, int`. A comma inside brackets does not end a parameter."""
     while (plain := re.sub(r"([<(][^<>()]*),", r"\1;", text)) != text:
         text = plain
     bare = (re.sub(r"\s*=.*", "", parameter, flags=re.S).strip() for parameter in text.split(","))
@@ -38,7 +40,7 @@ def parameter_types(text):
 
 
 def named_by(head):
-    """The type or inline function that a body with this head defines, or None."""
+    """Returns the type or inline function that a body with this head defines, or None."""
     head = without_template_parameters(head)
     if found := kind.search(head):
         return " ".join(found[1].split())
@@ -48,7 +50,7 @@ def named_by(head):
 
 
 def definitions(source):
-    """The types and inline functions that `source` defines with external linkage, each with its line."""
+    """Returns the types and inline functions that `source` defines with external linkage, with their lines."""
     source = noise.sub(lambda found: "\n" * found.group().count("\n"), source)
     scopes, since = [], 0  # each scope's name, or None if its contents belong to this file alone
     for mark in re.finditer(r"[{};]", source):
@@ -64,7 +66,8 @@ def definitions(source):
 
 
 def doubles(sources):
-    """Takes the (file, text) pairs of one program; yields a complaint for each definition that an earlier file has, too."""
+    """Takes the (file, text) pairs of one program. Yields a complaint for each definition that is also in an earlier
+    file."""
     first = {}
     for file, source in sources:
         for name, line in definitions(source):

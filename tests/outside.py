@@ -1,11 +1,11 @@
-"""Runs the tests that start our programs as a user would: *_test.py, in any folder.
+"""Runs the tests that start our programs as a user would. These are the files *_test.py in all folders.
 
-   tests/outside.py [NAME…]      all, or those named: prove_test, prove_test.Prove, prove_test.Prove.test_…
+   tests/outside.py [NAME…]      all tests, or the named tests: prove_test, prove_test.Prove, prove_test.Prove.test_…
    tests/outside.py --names      lists them, one per line
    tests/outside.py --portions   lists them in portions for separate processes, one per line
 
-A class with a setUpClass stays in one portion. The program obeys TEST_CASES and writes a TEST_JOURNAL as tests_run does
-(tests/main.cpp).
+All cases of a class with a setUpClass are in one portion. This program uses TEST_CASES and TEST_JOURNAL in the same way as
+tests_run (tests/main.cpp).
 """
 import glob
 import itertools
@@ -25,12 +25,13 @@ import alive  # noqa: E402: found through sys.path
 
 
 def computed():
-    """The processor seconds of this program and of the programs that it has started and that have ended."""
+    """Returns the processor seconds of this program and of all ended programs that it has started."""
     return sum(os.times()[:4])
 
 
 class Result(unittest.TextTestResult):
-    """Notes each case's start and outcome. If a class's setUpClass fails, all cases of the class fail."""
+    """Writes the start and the outcome of each case to the journal. If a class's setUpClass fails, all cases of the class
+    fail."""
 
     def startTest(self, test):
         self.began, self.computed = time.monotonic(), computed()
@@ -53,7 +54,8 @@ class Result(unittest.TextTestResult):
         self.close_class("skipped", test)
 
     def close_class(self, outcome, test):
-        """Closes every case of a class whose preparation failed or was skipped, such as "setUpClass (prove_test.Prove)"."""
+        """Writes an outcome for every case of a class whose setUpClass failed or was skipped. `test` is then a text such as
+        "setUpClass (prove_test.Prove)"."""
         if isinstance(test, unittest.TestCase) or hasattr(test, "test_case"):
             return
         whole = test.id().partition("(")[2].rstrip(")")

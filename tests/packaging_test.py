@@ -1,4 +1,5 @@
-"""packaging/ and CITATION.cff: one version everywhere, settings that the Makefile knows, files and packages that exist."""
+"""Tests packaging/ and CITATION.cff. The version must be the same everywhere, the Makefile must know all settings, and all
+files and packages must exist."""
 import os
 import re
 import subprocess
@@ -15,7 +16,7 @@ def text_of(file):
 
 
 class Spec(dict):
-    """What a Spack recipe sees of a configuration: dependencies, variants, and whether "+ucx" or "~ucx" holds."""
+    """A stand-in for Spack's spec of a configuration, with dependencies, variants, and a test of "+ucx" or "~ucx"."""
 
     def __init__(self, **values):
         super().__init__({name: types.SimpleNamespace(prefix=f"/opt/{name}", mpicxx="/opt/mpi/bin/mpicxx")
@@ -27,7 +28,8 @@ class Spec(dict):
 
 
 def spack_recipe():
-    """Executes the recipe with stand-ins for Spack's modules. Returns its class, and what it declared by directive."""
+    """Executes the recipe with stand-ins for Spack's modules. Returns the recipe's class, and its declarations by
+    directive."""
     said = {}
 
     def directive(name):

@@ -1,4 +1,4 @@
-"""Starts our programs for the Python tests. `make test` sets their folder; otherwise it is build/."""
+"""Starts our programs for the Python tests. `make test` sets the folder of the programs. The default is build/."""
 import json
 import os
 import shlex
@@ -6,21 +6,21 @@ import shutil
 import subprocess
 
 import alive
-from alive import finish, spawn, until  # noqa: F401: for tests that watch a running program
+from alive import finish, spawn, until  # noqa: F401: used by tests that watch a running program
 
 build = os.environ.get("TEST_BUILD", "build")
-# Keeps measurements made during tests out of the user's cache.
+# So that measurements made during tests do not enter the user's cache.
 os.environ["XDG_CACHE_HOME"] = os.path.abspath(f"{build}/test-cache")
 launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
 thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
 chorale = f"{build}/chorale"
 tests_run = f"{build}/tests_run"
 sanitizer = os.environ.get("TEST_SANITIZER", "")  # `make SANITIZE=thread test`
-without_mpi = {"OMPI_MCA_pml": "none"}  # with this environment, Open MPI cannot start
+without_mpi = {"OMPI_MCA_pml": "none"}  # makes the start of Open MPI fail
 
 
 def start(command, limit_seconds=alive.limit, folder=None, **environment):
-    """Runs a command to its end; the result has returncode, stdout, stderr."""
+    """Runs a command to its end. The result has returncode, stdout and stderr."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_") and k != "COLUMNS"}
     process = spawn(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
                     env={**kept, **environment})
@@ -29,7 +29,8 @@ def start(command, limit_seconds=alive.limit, folder=None, **environment):
 
 
 def rest_of(terminal):
-    """Returns what a program writes to this end of a pseudo-terminal until it ends. Closes the terminal."""
+    """Returns the output of a program on a pseudo-terminal until the program ends. `terminal` is this end of the
+    pseudo-terminal, and is closed afterwards."""
     seen = b""
     try:
         while part := os.read(terminal, 4096):
@@ -45,21 +46,20 @@ def works(*command):
 
 
 def can_trace():
-    """Whether strace is installed and may trace. With `?` before its name, a call that the architecture lacks is not an
-    error."""
+    """Whether strace is installed and may trace. The `?` before a call's name allows architectures that lack the call."""
     return works("strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=?rename", "true")
 
 
 def mount_namespace():
-    """Returns the words to put before a command so that it can mount file systems that only it sees; [] if nothing can be
-    mounted here."""
+    """Returns the words to put before a command so that it can mount file systems that only this command sees. Returns [] if
+    mounts are not possible on this machine."""
     words = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"])]
     return words if works(*words, "mount", "-t", "tmpfs", "none", "/dev/shm") else []
 
 
 def random_seed():
-    """Returns and prints SEED, or a number that differs for each commit, so that a few trials per run cover more cases over
-    time."""
+    """Returns and prints SEED, or by default a number that differs for each commit. So a few trials per run cover more cases
+    over time."""
     seed = os.environ.get("SEED")
     if seed is None:
         said = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True) if shutil.which("git") else None
@@ -73,7 +73,7 @@ def ranks(count, *command, **environment):
 
 
 def backends():
-    """The backends that connect processes and are available here."""
+    """Returns the backends that connect processes and are available on this machine."""
     info = json.loads(start([chorale, "info", "--format", "json"]).stdout)
     return [backend["name"] for backend in info["backends"] if backend["available"]
-            and backend["name"] not in ("nccl", "threads")]  # nccl needs GPUs; ranks of threads are one process
+            and backend["name"] not in ("nccl", "threads")]  # nccl needs GPUs; threads has a single process

@@ -1,6 +1,6 @@
-// Detects whether this rank's case still makes progress. Machines may be slow or busy, so the time of a case is not
-// limited. A case is ended when it gives no sign of life for too long. Assertions, thread barriers and agreements between
-// ranks are signs of life. A long loop without any of these calls alive().
+// Detects whether the current case of this rank still makes progress. Machines may be slow or busy, so the time of a case is
+// not limited. A case is ended if it gives no sign of life for too long. Assertions, thread barriers and agreements between
+// ranks are signs of life. A long loop without assertions, barriers or agreements must call alive().
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -16,10 +16,10 @@ void alive();
 enum class Doing { nothing, its_case, waiting };
 Doing doing(Doing now);  // sets the state and returns the previous one
 
-// A thread that calls give_up when the process shows no sign of life. The limit is `limit_seconds` if the case computed for
-// more than half of this time, because it is then in an endless loop. A rank that waits or sleeps gets five times as long,
-// because a busy machine may not have let the other ranks run. While there are signs of life, the thread calls still_moves
-// every few seconds.
+// A thread that calls give_up if the process shows no sign of life for too long. The limit is `limit_seconds` if the case
+// computed for more than half of this time, because it is then in an endless loop. A rank that waits or sleeps gets five
+// times as long, because other ranks may be slow on a busy machine. While there are signs of life, the thread calls
+// still_moves every few seconds.
 class Watchdog {
  public:
   Watchdog(double limit_seconds, void (*still_moves)(), void (*give_up)(Doing what));

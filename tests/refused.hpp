@@ -1,4 +1,5 @@
-// Helper for tests that expect a usage error. Its text has three lines, or more if it lists several mistakes.
+// Helper for tests that expect a usage error. The text of a usage error has three lines, or more if it lists several
+// mistakes.
 #pragma once
 #include <algorithm>
 #include <string>

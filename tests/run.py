@@ -3,14 +3,15 @@
 
    tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL set by `make test-all`
 
-Cases come in groups: those without a launcher, those for ranks under mpirun, and those in Python, which start the
-programs from outside. `make test-all` adds C++ cases with each sanitizer. A test program gets its cases in TEST_CASES and
-reports progress in TEST_JOURNAL. When a case crashes or hangs, it has failed, its program is ended, and another process runs
-the remaining cases.
+The main groups of cases are C++ cases without a launcher, C++ cases for ranks under mpirun, and Python cases. The Python
+cases start the programs from outside. `make test-all` adds C++ cases with each sanitizer. A test program gets its cases in
+TEST_CASES and reports progress in TEST_JOURNAL. A case that crashes or hangs counts as failed. Its program is then ended,
+and a new process runs the remaining cases.
 
-As many programs run at once as keep all processors busy. A program under mpirun counts once per rank. Programs with the
-most ranks start first. Each group's line ends with its processor seconds, for ranks those of rank 0 times their number: on
-a busy machine they change less than wall seconds. The times of all cases are in BUILD/test_times.csv.
+Enough programs run at the same time to keep all processors busy. A program under mpirun counts once per rank. Programs with
+the most ranks start first. Each group's line ends with its processor seconds, which change less on a busy machine than wall
+seconds. For ranks, these are the seconds of rank 0 times the number of ranks. The times of all cases are in
+BUILD/test_times.csv.
 """
 import csv
 import os
@@ -38,12 +39,13 @@ class Group:
     launcher: list = field(default_factory=list)
     ranks: int = 1
     load: Fraction = Fraction(1)  # the fraction of a processor that one rank keeps busy
-    portions: int = 1  # number of processes that share the cases; 0: the program decides
+    portions: int = 1  # number of processes that share the cases; 0: the program sets it
     results: dict = field(default_factory=dict)  # case: (outcome, seconds, processor seconds)
     began: float = 0.0
 
     def divided(self):
-        """Splits the cases into portions. Neighbors go to different portions, because they take similar times."""
+        """Splits the cases into portions. Neighboring cases are put into different portions, because they take similar
+        times."""
         how = "--names" if self.portions else "--portions"
         cases = subprocess.run([*self.program, how], env=self.environment, capture_output=True,
                                text=True).stdout.splitlines()
@@ -63,7 +65,7 @@ class Group:
 
 
 def read(journal):
-    """The ended cases with their outcomes and seconds, and the case that has begun but not ended."""
+    """Returns the ended cases with their outcomes and seconds, and the case that has begun but not ended."""
     ended, open_case = {}, None
     if not os.path.exists(journal):
         return ended, open_case
@@ -78,8 +80,8 @@ def read(journal):
 
 
 def attempt(group, cases):
-    """Runs one program with these cases. Returns the ended cases, the case that was running when it ended, the trouble and
-    the output."""
+    """Runs one program with these cases. Returns the ended cases, the case that was running when the program ended, the kind
+    of trouble, and the output."""
     with tempfile.TemporaryDirectory() as folder:
         names, journal, output = (os.path.join(folder, name) for name in ("cases", "journal", "output"))
         with open(names, "w") as file:
@@ -89,7 +91,7 @@ def attempt(group, cases):
                                   stderr=subprocess.STDOUT,
                                   env={**group.environment, "TEST_CASES": names, "TEST_JOURNAL": journal})
         try:
-            silence = 10 * float(group.environment.get("TEST_LIMIT", "60"))  # the program itself finds most hangs earlier
+            silence = 10 * float(group.environment.get("TEST_LIMIT", "60"))  # the program itself detects most hangs earlier
             size, quiet, asked, trouble = 0, 0.0, time.monotonic(), ""
             while process.poll() is None and not trouble:
                 time.sleep(0.05)
@@ -101,7 +103,7 @@ def attempt(group, cases):
                 if quiet > silence:
                     trouble = f"no sign of life for {quiet:.0f} s"
         finally:
-            alive.end(process.pid)  # also if it has ended: it may have left processes behind
+            alive.end(process.pid)  # even if the program has ended, because it may have left processes behind
             process.wait()
         ended, open_case = read(journal)
         if not trouble and process.returncode:
@@ -142,7 +144,7 @@ class Runner:
         while left:
             ended, open_case, trouble, output = attempt(group, left)
             left = [case for case in left if case not in ended]
-            if left:  # the program ended before it had run all of them
+            if left:  # the program ended before it had run all cases
                 broken = open_case if open_case in left else left[0]
                 left.remove(broken)
                 ended[broken] = "failed", 0.0, 0.0
@@ -162,14 +164,15 @@ class Runner:
 
 
 def groups_on_hosts(tests, environment, launch):
-    """The cases tagged [hosts], with the ranks on several emulated hosts, if the machine can emulate any."""
+    """Yields groups that run the cases tagged [hosts] with ranks on several emulated hosts, if the machine can emulate
+    hosts."""
     tried = subprocess.run(["experiments/tools/hosts", "with", "1", "none", "mpirun", "--version"], capture_output=True,
                            text=True)
     if tried.returncode or "Open MPI" not in tried.stdout:
         print("several hosts: left out; " + (tried.stderr.strip() or "they need Open MPI's mpirun"), flush=True)
         return
     thorough = [(4, 2), (4, 1), (2, 1)] if os.environ.get("TEST_ALL") else []
-    for hosts, each in [*thorough, (2, 2)]:  # two ranks on each of two hosts: near and far peers
+    for hosts, each in [*thorough, (2, 2)]:  # two ranks on each of two hosts, so that ranks have near and far peers
         where = ",".join(f"n{host}:{each}" for host in range(hosts))
         launcher = ["experiments/tools/hosts", "with", str(hosts), "none", *launch, "--host", where, "-n", str(hosts * each)]
         name = f"{hosts} hosts, {each} rank{'s' * (each > 1)} each"
@@ -179,16 +182,15 @@ def groups_on_hosts(tests, environment, launch):
 def all_groups(build, launch, sanitizer):
     yield from groups(build, launch, sanitizer)
     if os.environ.get("TEST_ALL") and not sanitizer:
-        for each in ("thread", "address,undefined"):  # `do-test-all` in the Makefile builds their tests_run
-            between = "/" if build == "build" else "-"  # as B in the Makefile
+        for each in ("thread", "address,undefined"):  # `do-test-all` in the Makefile builds tests_run for each
+            between = "/" if build == "build" else "-"  # like B in the Makefile
             yield from sanitized_groups(f"{build}{between}{each.replace(',', '-')}", launch, each)
 
 
 def environment_of(build, launch, sanitizer):
-    # The sanitizers cannot work with MPI's and UCX's hooks into malloc and mmap, so these are off. MPI leaks memory in
-    # libraries that are unloaded before the leak report could name them, so leaks are checked only in the group without
-    # MPI.
-    # Several programs share the cores, so MPI yields where it would spin.
+    # The sanitizers cannot work with MPI's and UCX's hooks into malloc and mmap, so these hooks are off. MPI unloads
+    # libraries that leak memory before the leak report could name these libraries. So leaks are checked only in the group
+    # without MPI. Several programs share the cores, so MPI yields instead of spinning.
     environment = dict(os.environ, TEST_BUILD=build, TEST_LAUNCH=shlex.join(launch), TEST_SANITIZER=sanitizer,
                        ASAN_OPTIONS="detect_leaks=0", OMPI_MCA_mpi_yield_when_idle="1")
     if sanitizer:
@@ -203,8 +205,8 @@ def without_launcher(tests, environment, name="one process and threads", cases="
 
 
 def sanitized_groups(build, launch, sanitizer):
-    """The C++ cases that `make test-all` runs with a sanitizer too, with as many repetitions as `make test`. For the thread
-    sanitizer, ranks are threads: it does not see how the MPI library synchronizes."""
+    """The C++ cases that `make test-all` runs with a sanitizer too, with as many repetitions as `make test`. The thread
+    sanitizer runs only cases in which ranks are threads, because it cannot see how the MPI library synchronizes."""
     environment = environment_of(build, launch, sanitizer)
     environment.pop("TEST_ALL")
     tests = f"{build}/tests_run"
@@ -233,7 +235,7 @@ def groups(build, launch, sanitizer):
     yield without_launcher(tests, environment)
     if sanitizer != "thread":
         yield Group("from outside, in Python", [sys.executable, "tests/outside.py"], environment, load=Fraction(1, 2),
-                    portions=0)  # they often wait, for example while MPI starts
+                    portions=0)  # these programs often wait, for example while MPI starts
 
 
 if __name__ == "__main__":

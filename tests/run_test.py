@@ -137,7 +137,7 @@ class Alive(unittest.TestCase):
                 with self.assertRaises(run.alive.Stuck):
                     run.alive.finish(process, 0.5)
                 self.assertGreater(len(family), 1)
-                while self.working(family):  # the kernel takes a moment; if this hangs, the runner ends it
+                while self.working(family):  # ends soon; if this hangs, the runner ends it
                     time.sleep(0.01)
 
     def test_what_is_waited_for_comes_or_cannot_come_any_more(self):

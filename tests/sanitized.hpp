@@ -1,5 +1,5 @@
-// Whether the tests are built with a sanitizer that reserves terabytes of addresses and keeps freed memory, and what a test
-// then leaves out.
+// Whether the tests are built with a sanitizer, and helpers for tests that do less in this case. Sanitizers reserve
+// terabytes of addresses and keep freed memory.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -18,8 +18,8 @@ constexpr std::size_t one_of = 7;
 constexpr std::size_t one_of = 1;
 #endif
 
-// All elements of a list of trainings; under ThreadSanitizer, where a training takes ten times as long, every seventh. The
-// layouts of a list differ more in what the ranks compute than in how their threads synchronize.
+// Returns all elements of a list of trainings. Under ThreadSanitizer, a training takes ten times as long, so only every
+// seventh element is returned. This is enough, because the layouts of a list differ little in how threads synchronize.
 template <class T>
 std::vector<T> some(const std::vector<T>& all) {
   std::vector<T> taken;

@@ -1,4 +1,4 @@
-"""Finds British spellings: sources and pages have one spelling, the American one."""
+"""Finds British spellings. Sources and pages use American spelling only."""
 import re
 
 word = re.compile(r"""(?<![a-z])(?:
@@ -11,7 +11,7 @@ word = re.compile(r"""(?<![a-z])(?:
      |penal|prior|quant|random|real|recogn|serial|special|standard|summar|synchron|token|util|vector|visual)
     is(?:e[ds]?|er|ing|ation)s?
   )(?![a-z])""", re.X | re.I)
-# Names that others chose, and typing errors in our tests.
+# Names from other projects, and deliberate typing errors in our tests.
 names_of_others = re.compile(r'aria-labelledby|PMPI_Test_cancelled|cancelled_write_bytes|--(?:use-)?colour(?:-mode)?'
                              r'|"tokenise"|\boptimiser is not|"optimiser\b')
 

@@ -1,13 +1,14 @@
-// The test harness. Tests have four sizes, distinguished by tags:
+// The test harness. There are four kinds of tests, distinguished by tags:
 //
 //   TEST_CASE("…")             one process, no launcher
 //   TEST_CASE("…", "[threads]") ranks as threads of one process: on_threads(7, [](ThreadRank& me) { … })
 //   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1, 2, 3, 4 and 8 ranks; world() gives the rank
 //   TEST_CASE("…", "[spmd][hosts]")   the same, and also with the ranks on several emulated hosts (experiments/tools/hosts)
 //
-// In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. It checks locally, then agrees across ranks, so that
-// all ranks stop at the same line and none waits forever. A failing rank shows its own message. A rank that hangs is ended
-// and named; the limit is TEST_LIMIT seconds (60) if it computes, and longer if it waits (see progress.hpp).
+// In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. REQUIRE_ALL checks locally and then agrees across
+// ranks. So all ranks stop at the same line, and no rank waits forever. A failing rank shows its own message. A rank that
+// hangs is ended and named. The limit is TEST_LIMIT seconds (60) for a rank that computes, and longer for a rank that waits
+// (see progress.hpp).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -25,15 +26,15 @@ namespace chorale::test {
 const mpi::Runtime& world();                   // for [spmd] tests only
 std::string ranks_that_failed(bool this_one);  // collective; "" if none failed, else "rank 2" or "ranks 0, 2"
 std::string environment(const char* name, const std::string& otherwise);
-bool thorough();                       // true in `make test-all`: test rare combinations and repeat more often
+bool thorough();                       // true in `make test-all`; tests then include rare combinations and repeat more often
 std::string needed(const char* name);  // the value of an environment variable; throws if it is not set
 
-// Shared by the threads of one on_threads call.
+// The state that the threads of one on_threads call share.
 struct Crowd {
   int size;
   std::atomic<int> arrived{0};
   std::atomic<bool> broken{false};
-  std::vector<std::string> failures;  // one entry per rank, so that no lock is needed
+  std::vector<std::string> failures;  // one entry per rank, so no lock is needed
 };
 
 // One rank of a threads test. Catch2 is not thread-safe, so ranks record failures and the main thread asserts.
@@ -58,7 +59,7 @@ class ThreadRank {
   int barriers_ = 0;
 };
 
-// Runs the body on `size` threads and returns the failures, one per line; "" if there were none.
+// Runs the body on `size` threads. Returns the failures, one per line, or "" if there were none.
 std::string on_threads(int size, const std::function<void(ThreadRank&)>& body);
 
 }  // namespace chorale::test
@@ -71,7 +72,7 @@ std::string on_threads(int size, const std::function<void(ThreadRank&)>& body);
     if (!failed_on.empty()) FAIL("REQUIRE_ALL( " #__VA_ARGS__ " ) failed on " << failed_on); \
   } while (false)
 
-// The call must throw on every rank, with an error that contains `words`.
+// The call must throw on every rank, with an error text that contains `words`.
 #define REQUIRE_ALL_THROWS(call, words)                   \
   do {                                                    \
     std::string thrown = "nothing";                       \

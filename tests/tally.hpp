@@ -1,4 +1,4 @@
-// Counts the trials of a test that tests/chaos.py runs. Prints its line at the end of the case, even if the case fails:
+// Counts the trials of a test that tests/chaos.py runs. At the end of the case, even if it fails, prints a line such as:
 //
 //   chaos: 6000 tried, 1 failed
 #pragma once
@@ -10,7 +10,7 @@ namespace chorale::test {
 
 class Tally {
  public:
-  explicit Tally(bool prints = true) : prints_(prints) {}  // on ranks, only rank 0 prints
+  explicit Tally(bool prints = true) : prints_(prints) {}  // in [spmd] tests, only rank 0 prints
   ~Tally() {
     if (prints_) fmt::print("chaos: {} tried, {} failed\n", tried, failed);
   }

@@ -1,4 +1,4 @@
-"""Counts the trials of a test that tests/chaos.py runs. Prints a line at the end of the case, even if the case fails:
+"""Counts the trials of a test that tests/chaos.py runs. At the end of the case, even if it fails, prints a line such as:
 
    chaos: 20 tried, 1 failed
 """
@@ -15,7 +15,7 @@ class Tally:
 
     @contextlib.contextmanager
     def trial(self, *message, **facts):
-        """Like subTest: later trials still run after a failed one."""
+        """Like subTest: after a failed trial, later trials still run."""
         self.tried += 1
         with self.case.subTest(*message, **facts):
             try:

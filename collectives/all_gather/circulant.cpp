@@ -1,6 +1,6 @@
-// Circulant all-gather: the circulant reduce-scatter in reverse. Before a round with skip s, rank r has blocks r … r+s−1. It
-// sends the first of these to rank r−s, and receives blocks r+s, r+s+1, … from rank r+s. Takes ⌈log₂ p⌉ rounds for p ranks;
-// each rank sends (p−1)/p of the vector.
+// Circulant all-gather: the circulant reduce-scatter in reverse. Before a round with skip s, rank r has blocks r … r+s−1. In
+// this round, rank r sends up to s of its first blocks to rank r−s, and receives blocks r+s, r+s+1, … from rank r+s. The
+// algorithm takes ⌈log₂ p⌉ rounds for p ranks; each rank sends (p−1)/p of the vector.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

@@ -1,7 +1,7 @@
-// Hierarchical all-gather, for links that are fast within a host and slow between hosts: the reverse of the hierarchical
-// reduce-scatter. The owners of a lane on all hosts exchange their blocks; then the ranks of each host gather all lanes. So
-// each host receives the blocks of the other hosts once, and no algorithm can receive less. This is (n−1)/n of the vector if
-// the blocks of all n hosts are equally long.
+// Hierarchical all-gather, for links that are fast within a host and slow between hosts. The algorithm is the reverse of the
+// hierarchical reduce-scatter. First the owners of a lane on all hosts (schedule/lanes.hpp) exchange their blocks. Then the
+// ranks of each host gather all lanes. So each host receives the blocks of the other hosts once, which is the minimum for
+// any algorithm. If the blocks of all n hosts are equally long, each host receives (n−1)/n of the vector.
 #include "collectives/schedule/hierarchy.hpp"
 #include "collectives/schedule/phases.hpp"
 

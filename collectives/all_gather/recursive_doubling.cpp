@@ -1,5 +1,5 @@
-// Recursive doubling all-gather: in round k, pairs of ranks at distance 2^k exchange all blocks that they have. Takes log₂ p
-// rounds for p ranks, where p must be a power of two. Each rank sends (p−1)/p of the vector.
+// Recursive doubling all-gather: in round k, two ranks at distance 2^k exchange all blocks that they have. The algorithm
+// takes log₂ p rounds for p ranks, where p must be a power of two. Each rank sends (p−1)/p of the vector.
 #include "collectives/schedule/recursive_halving.hpp"
 
 namespace chorale::all_gather {

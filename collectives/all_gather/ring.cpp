@@ -1,5 +1,5 @@
-// Ring all-gather: blocks travel once around the ring, and each rank keeps a copy of every block.
-// Takes p−1 rounds for p ranks; each rank sends (p−1)/p of the vector.
+// Ring all-gather: every block is forwarded once around the ring, and each rank keeps a copy. The algorithm takes p−1 rounds
+// for p ranks; each rank sends (p−1)/p of the vector.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

@@ -1,5 +1,6 @@
-// Circulant all-reduce (Träff 2023): the circulant reduce-scatter, then its reverse. Takes 2⌈log₂ p⌉ rounds; each rank sends
-// 2(p−1)/p of the vector. This holds for every number of ranks p, because no ranks are folded into pairs.
+// Circulant all-reduce (Träff 2023): the circulant reduce-scatter, then the circulant all-gather. The algorithm takes 2⌈log₂
+// p⌉ rounds; each rank sends 2(p−1)/p times the vector's size. Both costs hold for every number of ranks p, because the
+// circulant algorithm does not fold ranks into pairs.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_reduce {

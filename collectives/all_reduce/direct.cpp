@@ -1,6 +1,6 @@
-// Direct all-reduce: each of the p ranks receives its own block from all others and sums it, then sends the sum to all.
-// Takes two rounds; each rank sends 2(p−1)/p of the vector, in 2(p−1) messages. On mapped memory each rank reads its block
-// of every input and writes the sum into every output.
+// Direct all-reduce: each of the p ranks receives its own block from all other ranks, sums the received blocks, and sends
+// the sum to all other ranks. The algorithm takes two rounds; each rank sends 2(p−1)/p times the vector's size, in 2(p−1)
+// messages. On mapped memory, each rank reads its block of every input and writes the sum to every output.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_reduce {

@@ -1,6 +1,6 @@
-// One-shot all-reduce: each of the p ranks sends its vector to all others, and sums all vectors in rank order. So the result
-// is bit-identical to a sum that one rank computes from all vectors. Takes one round; each rank sends p−1 whole vectors.
-// Good for tiny vectors.
+// One-shot all-reduce: each of the p ranks sends its vector to all other ranks, and each rank sums all vectors in rank
+// order. So the result is bit-identical to a sum that one rank computes from all vectors. The algorithm takes one round;
+// each rank sends p−1 complete vectors. One-shot is good for tiny vectors.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {
@@ -20,8 +20,8 @@ void one_shot_all_reduce(Schedule& s) {
     s.recv_reduce(others, own, whole);
     return;
   }
-  // In place, the sum needs a separate buffer. If it overwrote the vector being sent, every rank would have to finish its
-  // sends before it could receive, and no send would complete.
+  // In an in-place call, the sum needs a separate buffer. If the sum overwrote the vector being sent, every rank would have
+  // to finish its sends before it could receive, and no send would complete.
   const Range sum = s.scratch(whole.count);
   s.recv_reduce(others, own, sum);
   s.copy(sum, whole);

@@ -1,6 +1,7 @@
-// Rabenseifner's all-reduce (2004): recursive halving, then recursive doubling (recursive_halving.hpp). Takes 2⌈log₂ p⌉
-// rounds for p ranks; each rank sends 2(p−1)/p of the vector. If p is not a power of two, some ranks are folded into pairs.
-// The two ranks of a pair also send each other a whole vector.
+// Rabenseifner's all-reduce (2004): recursive halving, then recursive doubling (recursive_halving.hpp). For p ranks, where p
+// is a power of two, the algorithm takes 2 log₂ p rounds; each rank sends 2(p−1)/p times the vector's size. If p is not a
+// power of two, some ranks are folded into pairs. Before the halving, the even rank of a pair sends its complete vector to
+// the odd rank. After the doubling, the odd rank sends the complete result back.
 #include "collectives/schedule/recursive_halving.hpp"
 
 namespace chorale::all_reduce {

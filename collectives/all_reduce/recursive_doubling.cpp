@@ -1,7 +1,9 @@
-// Recursive doubling: in round k, ranks at places 2^k apart exchange whole vectors and add them. Takes ⌊log₂ p⌋ rounds for p
-// ranks; good for small vectors. If p is a power of two, a rank's place is its number. Otherwise the first 2·(p − 2^⌊log₂
-// p⌋) ranks form pairs with one place each, and there are two more rounds. In the first, the even rank of a pair sends its
-// vector to the odd rank, which adds it (fold). In the last, the odd rank returns the result (unfold).
+// Recursive doubling all-reduce: in round k, two ranks at distance 2^k exchange their complete vectors and add them. The
+// algorithm takes log₂ p rounds for p ranks if p is a power of two; it is good for small vectors. If p is not a power of
+// two, the first 2·(p − 2^⌊log₂ p⌋) ranks form pairs. Only the odd rank of a pair takes part in the ⌊log₂ p⌋ rounds.
+// Distances are then counted among the ranks that take part. There are two more rounds for the pairs. In the first round
+// (fold), the even rank of a pair sends its vector to the odd rank, which adds the vector to its own. In the last round
+// (unfold), the odd rank sends the result back.
 //
 //   p = 6    fold 0→1, 2→3     1↔3, 4↔5     1↔4, 3↔5     unfold 1→0, 3→2
 #include <bit>
@@ -33,8 +35,8 @@ Schedule recursive_doubling(const Problem& p) {
   }
   const int place = in_a_pair ? p.rank / 2 : p.rank - folded;
   for (int bit = 1; bit < power; bit *= 2) {
-    // The sum needs a different buffer than the vector being sent. If it overwrote that vector, both partners would have to
-    // finish their sends before they could receive, and no send would complete.
+    // The sum and the vector being sent need different buffers. If the sum overwrote the vector being sent, both partners
+    // would have to finish their sends before they could receive, and no send would complete.
     const bool may_end = 2 * bit == power && !(p.in_place && have.place == Place::input);
     const Range sum = may_end ? whole : s.scratch(n);
     const int partner = rank_of(place ^ bit);

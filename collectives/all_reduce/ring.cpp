@@ -1,5 +1,6 @@
-// Ring all-reduce: a reduce-scatter ring, then an all-gather ring (Patarasuk & Yuan 2009). Takes 2(p−1) rounds for p ranks;
-// each rank sends 2(p−1)/p times the vector's size, only to the next rank. Partial sums are kept in the output.
+// Ring all-reduce: a ring reduce-scatter, then a ring all-gather (Patarasuk & Yuan 2009). The algorithm takes 2(p−1) rounds
+// for p ranks. Each rank sends 2(p−1)/p times the vector's size, and sends only to the next rank. Partial sums are stored in
+// the output.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_reduce {

@@ -1,18 +1,18 @@
-// Hierarchical all-to-all, for small blocks and links that are slow between hosts. All blocks from one host to one rank of
-// another host are sent in one message, after an agent on the sending host has collected them. So a host with m ranks sends
-// one message instead of m to each rank elsewhere. Every block crosses between hosts once, and no algorithm can send less.
-// Within hosts, ranks send directly. All blocks must have the same size, because agents forward blocks of other ranks, whose
-// sizes they do not know.
+// Hierarchical all-to-all, for small blocks and links that are slow between hosts. All blocks from one host to one rank of a
+// different host are sent in one message. An agent, which is a rank of the sending host, first collects these blocks. So a
+// host with m ranks sends one message instead of m messages to each rank of the other hosts. Every block is sent between
+// hosts only once, which is the minimum for any algorithm. Within a host, ranks send blocks directly. All blocks must have
+// the same size, because an agent forwards blocks of other ranks and does not know their sizes.
 //
-//   hosts 0 0 1 1    rank 0 collects the blocks of ranks 0 and 1 for rank 2, and sends them
-//                    rank 1 collects the blocks of ranks 0 and 1 for rank 3, and sends them
+//   hosts 0 0 1 1    rank 0 collects the blocks of ranks 0 and 1 for rank 2, and sends them to rank 2
+//                    rank 1 collects the blocks of ranks 0 and 1 for rank 3, and sends them to rank 3
 #include "collectives/schedule/lanes.hpp"
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_to_all {
 namespace {
 
-// The rank of a host that collects the host's blocks for `receiver`, a rank of another host.
+// Returns the rank of `host` that collects the host's blocks for `receiver`, a rank of a different host.
 int agent(const Lanes& lanes, int host, int receiver) {
   const auto& there = lanes.ranks(lanes.host_of(receiver));
   const auto place = std::ranges::find(there, receiver) - there.begin() + lanes.host_of(receiver);
@@ -38,7 +38,7 @@ Schedule hierarchical(const Problem& p) {
   const std::vector<int>& here = lanes.ranks(lanes.host());
   send_directly(s, here, lanes.local(), given, taken);
 
-  std::vector<std::pair<int, Range>> collected;  // receiver, and its blocks of all ranks of this host
+  std::vector<std::pair<int, Range>> collected;  // a receiver, and this host's blocks for the receiver
   s.round();
   for (int receiver = 0; receiver < p.size; ++receiver) {
     if (lanes.host_of(receiver) == lanes.host()) continue;
@@ -74,7 +74,7 @@ Schedule hierarchical(const Problem& p) {
     s.recv(agent(lanes, host, p.rank), next);
     next.count = count;
     for (const int sender : senders) {
-      s.copy(next, taken(sender));  // no step if the block is there already
+      s.copy(next, taken(sender));  // adds no step if the block is already in place
       next.first += count;
     }
   }

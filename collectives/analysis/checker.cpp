@@ -13,9 +13,9 @@ namespace {
 
 constexpr int most_ranks = 256;
 
-// The symbol of one element in a buffer: which ranks have contributed, and to which element of the whole vector. If no rank
-// has contributed, the element has not been written yet. In an all_to_all, every rank has its own vector, and elements are
-// numbered through all vectors in rank order.
+// The symbol of a buffer element gives the index of the element in the complete vector, and the ranks that have contributed
+// to the element. If no rank has contributed, the buffer element has not been written yet. In an all_to_all, every rank has
+// its own vector, and the elements of all vectors are numbered consecutively in rank order.
 struct Symbol {
   std::int64_t element = -1;
   std::bitset<most_ranks> from;
@@ -69,7 +69,7 @@ class SymbolicSimulation {
   }
 
  private:
-  // The symbol that element i of a rank's output must hold at the end.
+  // Returns the symbol that element i of a rank's output must hold at the end.
   Symbol expected(std::size_t rank, std::int64_t i) const {
     const Problem& p = ranks_[rank].problem();
     Symbol symbol;
@@ -140,7 +140,7 @@ class SymbolicSimulation {
   std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
   std::vector<std::vector<std::vector<Values>>> arrived_;  // by rank, step and peer
-  std::vector<std::int64_t> vector_start_;                 // by rank: the number of the first element of its vector
+  std::vector<std::int64_t> vector_start_;                 // by rank: number of its vector's first element
   std::int64_t inputs_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The part of the checker that examines the order of steps. It finds hazards, which are conflicting steps of a rank that are
-// not ordered, and deadlocks between ranks. It also checks that steps stay within their buffers.
+// The part of the checker that examines the order of steps. This part finds hazards, which are conflicting steps of a rank
+// that are not ordered. This part also finds deadlocks between ranks, and steps that access elements outside their buffers.
 #include <fmt/format.h>
 
 #include "collectives/analysis/checker.hpp"
@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// For each step, stores the set of earlier steps that are over before it begins, with one bit per step.
+// For each step, stores the set of earlier steps that are over before the step begins, as one bit per earlier step.
 class Before {
  public:
   explicit Before(std::size_t steps) : words_((steps + 63) / 64), bits_(words_ * steps, 0) {}
@@ -24,8 +24,8 @@ class Before {
 };
 
 struct Element {
-  int writer = -1;                   // the step that last wrote this element; −1: none
-  std::vector<std::size_t> readers;  // steps that have read it since
+  int writer = -1;                   // the step that wrote this element last; −1: none
+  std::vector<std::size_t> readers;  // steps that have read the element since then
 };
 
 std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::size_t s) {
@@ -41,8 +41,9 @@ std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::si
 
 }  // namespace
 
-// If two steps of a rank access the same element and one of them writes it, `after` must order them. Planning works with
-// ranges (last_access.hpp). This check examines single elements instead, so it does not share the bugs of planning.
+// If two steps of a rank access the same element and one of them writes it, `after` must order the two steps. Planning finds
+// dependencies by ranges (last_access.hpp). This check examines single elements instead, so it does not share the bugs of
+// planning.
 std::string find_hazard(const Schedule& schedule) {
   const Lineup lineup(schedule);
   Before before(schedule.steps.size());
@@ -78,8 +79,8 @@ std::string find_hazard(const Schedule& schedule) {
   return "";
 }
 
-// Without buffering, a send ends only when its receive has begun, and a receive only when its send has begun. When no step
-// can begin or end any more, the remaining steps are deadlocked.
+// Without buffering, a send ends only after its receive has begun, and a receive ends only after its send has begun. If no
+// step can begin or end any more, the remaining steps are deadlocked.
 std::string find_deadlock(const std::vector<Schedule>& ranks, const Flow& flow) {
   const Flow::Called nothing = [](std::size_t, std::size_t) {};
   const auto [rank, step] = flow.run(false, nothing, nothing);

@@ -1,6 +1,6 @@
-// The part of the checker that examines single steps. It checks that each step has the form that backends expect. Backends
-// do not check this. They use peers as array indices, and they read only the first source range of every step except a
-// reduce. So a backend would silently misinterpret a malformed step.
+// The part of the checker that examines single steps. This part checks that each step has the form that backends expect.
+// Backends do not check the form of steps. Backends use peers as array indices, and read only the first source range of
+// every step except a reduce. So a backend would silently misinterpret a malformed step.
 //
 //   kind         peers          source ranges            target
 //   send         one or more    one                      none
@@ -40,7 +40,7 @@ std::string strange_sources(const Step& step) {
 }
 
 // Backends run a step in pieces, in any order, several elements at a time. So if source and target overlap, they must be the
-// same range. Then a step overwrites an element only after it has read the element.
+// same range. If the two ranges are the same, a step overwrites an element only after it has read the element.
 std::string strange_result(const Step& step, const Problem& problem, const Lineup& lineup) {
   if (step.kind == Kind::send) return "";
   if (step.dst.place == Place::input && !problem.in_place) return "writes the input, which belongs to the caller";

@@ -23,7 +23,7 @@ enum class What { arrives, is_in, over, may_begin };
 struct CostEvent {
   double time;
   What what;
-  int rank, step;        // for a message: its receiver and the receiving step
+  int rank, step;        // for a message: the receiver and the receiving step
   std::size_t transfer;  // the message, or 0
   bool operator>(const CostEvent& other) const {
     return std::tie(time, what, rank, step, transfer) >
@@ -50,7 +50,7 @@ class CostSimulation {
         own.missing += 1 + static_cast<int>(ranks[r].steps[s].after.size());
         for (const int before : ranks[r].steps[s].after) of(rank, before).next.push_back(step);
         keep_channels(rank, step);
-        // Sends first to the ranks after this one, then to the ranks before it.
+        // Sends first to the ranks after this rank, then to the ranks before this rank.
         std::rotate(own.messages.begin(),
                     std::find_if(own.messages.begin(), own.messages.end(), [&](const Message& m) { return m.to > rank; }),
                     own.messages.end());
@@ -85,12 +85,12 @@ class CostSimulation {
 
  private:
   struct Progress {
-    int missing = 0;                // number of steps and messages that this step still waits for, plus one for the start
-    std::vector<int> next;          // steps that wait until this one is over
-    std::vector<int> behind;        // steps with the same peer and direction that wait until this one has begun
-    std::vector<Message> messages;  // the messages that this step sends
+    int missing = 0;                // number of steps and messages that this step waits for, plus 1 for the start
+    std::vector<int> next;          // steps that wait until this step is over
+    std::vector<int> behind;        // later steps with the same peer and direction
+    std::vector<Message> messages;  // the messages that this step sends, if any
   };
-  struct Free {  // the time when each resource of a rank is free again
+  struct Free {  // the times when the resources of a rank are free again
     double port_out = 0, port_in = 0, arithmetic = 0;
   };
 
@@ -100,11 +100,12 @@ class CostSimulation {
     return static_cast<double>(step_of(m.from, m.send).src.at(0).count * element_bytes_);
   }
 
-  void arrived(double time, int rank, int step) {  // something that this step waits for has happened
+  void arrived(double time, int rank, int step) {  // one dependency of the step is satisfied
     if (--of(rank, step).missing == 0) events_.push({time, What::may_begin, rank, step, 0});
   }
 
-  // Messages from one rank to another are matched in the order of their steps, so they must be sent in this order.
+  // Messages from one rank to another are matched in the order of their steps, so they must be sent in the order of their
+  // steps.
   void keep_channels(int rank, int step) {
     const Step& here = step_of(rank, step);
     for (const int peer : here.peers) {
@@ -141,7 +142,7 @@ class CostSimulation {
   std::vector<std::vector<Progress>> progress_;
   std::vector<Free> now_at_;
   std::priority_queue<CostEvent, std::vector<CostEvent>, std::greater<>> events_;
-  std::map<std::tuple<bool, int, int>, int> last_of_channel_;  // sends?, rank, peer → step
+  std::map<std::tuple<bool, int, int>, int> last_of_channel_;  // (is a send, rank, peer) → step
   std::size_t over_ = 0;
   Timeline result_;
 };

@@ -1,17 +1,17 @@
-// Computes the cost of schedules without running them: exact volumes, and the length of the critical path over all ranks in
-// the α–β–γ model.
+// Computes the cost of schedules without running them. The cost includes the exact data volumes, and the length of the
+// critical path over all ranks in the α–β–γ model.
 //
 // A message has a latency of α seconds, and each of its bytes occupies the sender's port and the receiver's port for β
-// seconds. A rank has a port for sends and a port for receives, which work independently. A rank's sends queue at its send
-// port. Arriving messages queue at its receive port, in order of arrival. Reducing a byte takes γ seconds; a rank reduces
-// one step at a time. Copies are free, as in textbooks, because every algorithm makes the same copy in an out-of-place call.
+// seconds. A rank has a send port and a receive port, which work independently. A rank's sends queue at the send port.
+// Incoming messages queue at the receive port, in order of arrival. Reducing a byte takes γ seconds; a rank reduces one step
+// at a time. Copies are free, as in textbooks, because every algorithm makes the same copy in an out-of-place call.
 //
 //   sender      ├─ bytes·β ─┤                      the send is over: its bytes have left the buffer
 //   receiver    ·····α·····├─ bytes·β ─┤─ bytes·γ ─┤   the receive is over
 //
-// A step begins when the steps in its `after` are over. A message that arrives before its receive begins waits without
-// blocking other messages. A send to several peers starts with the peer after this rank, so that simultaneous senders load
-// all ports evenly.
+// A step begins when the steps in its `after` are over. If a message arrives before its receive begins, the message waits
+// without blocking other messages. A send to several peers starts with the peer after this rank, so that simultaneous
+// senders load all ports evenly.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -23,19 +23,19 @@ namespace chorale {
 
 struct Volume {  // the data volume of one rank's schedule
   std::int64_t messages_sent = 0, bytes_sent = 0, bytes_received = 0, bytes_reduced = 0;
-  std::int64_t bytes_touched = 0;  // bytes that the rank loads and stores if receivers read the sender's memory directly
+  std::int64_t bytes_touched = 0;  // bytes that the rank loads and stores on mapped memory
 };
 Volume volume(const Schedule& schedule, std::int64_t element_bytes);
 
 struct Timeline {
   struct Transfer {
     Message message;
-    double leaves = 0, is_in = 0;  // when the first byte leaves the sender; when the last byte has reached the receiver
+    double leaves = 0, is_in = 0;  // the times when the first byte leaves and when the last byte has arrived
   };
   struct Span {
-    double begins = 0, ends = 0;  // the times of a step; for a reduction, of its arithmetic only
+    double begins = 0, ends = 0;  // the times of a step; for a reduction, only of the arithmetic
   };
-  double seconds = 0;                    // until the last rank is done
+  double seconds = 0;                    // time until the last rank is done
   std::vector<Transfer> transfers;       // in order of departure
   std::vector<std::vector<Span>> spans;  // by rank and step
 };
@@ -44,8 +44,9 @@ Timeline simulate(const std::vector<Schedule>& ranks, std::int64_t element_bytes
 
 double predict(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);
 
-// The predicted time on mapped memory, where ranks read each other's memory and share its bandwidth. A round costs α. Each
-// byte that any rank loads or stores costs β; this includes copies. Each byte reduced by the rank that reduces most costs γ.
+// Predicts the time on mapped memory, where ranks read each other's memory and share the memory bandwidth. A round costs α.
+// Each byte that any rank loads or stores costs β; copies count too. For reductions, only the rank that reduces the most
+// bytes counts: each of its reduced bytes costs γ.
 double predict_mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);
 
 }  // namespace chorale

@@ -50,7 +50,7 @@ class TextDrawing {
       std::vector<std::string> cells{std::to_string(rank)};
       if (!problem_.hosts.empty()) cells.insert(cells.begin(), fmt::format("n{}", lanes_.host_of(rank)));
       const std::vector<From> held = held_by(rank);
-      for (const int b : blocks_) cells.push_back(cell(held, b) + " ");  // TextTable would right-align a bare number
+      for (const int b : blocks_) cells.push_back(cell(held, b) + " ");  // " ": TextTable right-aligns bare numbers
       cells.push_back(sent.empty() ? "" : sent[static_cast<std::size_t>(rank)]);
       table.add(std::move(cells));
     }
@@ -67,8 +67,8 @@ class TextDrawing {
     return known;
   }
 
-  // Returns, for each element of the whole vector, the ranks that contributed to the most complete partial sum on this rank.
-  // In collectives without sums, returns the ranks from which this rank has data for the element.
+  // For each element of the complete vector, returns the ranks that contributed to the most complete partial sum on this
+  // rank. In collectives without sums, returns the ranks from which this rank has data for the element.
   std::vector<From> held_by(int rank) {
     std::vector<From> held(static_cast<std::size_t>(problem_.blocks.total()));
     for (const Place place : {Place::output, Place::scratch, Place::input})
@@ -100,7 +100,7 @@ class TextDrawing {
     return fmt::format("{}", fmt::join(from, adds(problem_.what) ? "+" : ","));
   }
 
-  // Returns, for each rank, the blocks that it sends in this round and their receivers: "a b → 1, c → 2".
+  // For each rank, returns the blocks that the rank sends in this round, and their receivers: "a b → 1, c → 2".
   std::vector<std::string> sends_of(int round) {
     std::vector<std::string> sent(ranks_.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r)

@@ -1,13 +1,13 @@
-// Sums as trees whose leaves are the contributions of ranks. Each tree has a number, and equal trees have the same number.
-// Two sums are bit-identical for all values if and only if their numbers are equal.
+// Represents sums as trees whose leaves are the contributions of ranks. Each tree has a number, and equal trees have equal
+// numbers. Two sums are bit-identical for all values if and only if their trees have the same number.
 //
 //   Expressions sums;
 //   const int a = sums.sum({sums.leaf(0), sums.leaf(1)}), b = sums.sum({a, sums.leaf(2)});
 //   sums.text(b)     "((r0 + r1) + r2)"
 //
-// x + y and y + x are bit-identical, except for the payload of a NaN. So the term with the lowest rank is put first. A sum
-// of several terms is computed from left to right. 16-bit types are rounded once, at the end of such a sum. Other types are
-// rounded after every addition.
+// x + y and y + x are bit-identical, except for the payload of a NaN. So the first two terms of a sum are put in the order
+// of their lowest ranks. A sum of several terms is computed from left to right. A sum of 16-bit values is rounded once, at
+// the end. Sums of other types are rounded after every addition.
 #pragma once
 #include <map>
 #include <string>
@@ -27,11 +27,11 @@ class Expressions {
 
   std::vector<int> ranks(int expression) const;  // the contributing ranks, in the order in which text() writes them
   std::string text(int expression) const;
-  bool in_rank_order(int expression) const;  // whether the contributions are added one after another, in rank order
+  bool in_rank_order(int expression) const;  // whether contributions are added one by one, in rank order
 
  private:
   struct Node {
-    int rank = -1;           // the rank of a leaf; for a sum, the lowest rank in it
+    int rank = -1;           // the rank of a leaf; the lowest rank in a sum
     std::vector<int> terms;  // the terms of a sum; empty for a leaf
     bool operator<(const Node& other) const { return std::tie(rank, terms) < std::tie(other.rank, other.terms); }
   };

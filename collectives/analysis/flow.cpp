@@ -36,7 +36,7 @@ bool Lineup::holds(const Range& range) const {
 
 Flow::Flow(const std::vector<Schedule>& ranks) {
   using Ends = std::vector<Meeting>;
-  std::map<std::pair<int, int>, std::pair<Ends, Ends>> channels;  // from, to → sends, receives
+  std::map<std::pair<int, int>, std::pair<Ends, Ends>> channels;  // (from, to) → (sends, receives)
   for (int r = 0; r < static_cast<int>(ranks.size()); ++r) {
     const auto& steps = ranks[index(r)].steps;
     auto& nodes = nodes_.emplace_back(steps.size());

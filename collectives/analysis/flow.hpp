@@ -1,5 +1,6 @@
-// Numbers the elements of a rank's buffers (Lineup). Matches sends with receives, and runs the steps of all ranks in one of
-// the orders that their dependencies allow (Flow). The checker, the rounds and the symbolic run use these classes.
+// Two classes that analyze schedules. Lineup numbers the elements of a rank's buffers. Flow matches sends with receives, and
+// runs the steps of all ranks in one of the orders that the dependencies allow. The checker, the rounds and the symbolic run
+// use these classes.
 #pragma once
 #include <functional>
 #include <string>
@@ -12,7 +13,7 @@ namespace chorale {
 
 std::string at(const Schedule& schedule, std::size_t step);  // "rank 3, step 7, output element 4 and on"
 
-// All elements of a rank, numbered consecutively. In place, input and output are the same elements.
+// Numbers all elements of a rank consecutively. In an in-place call, input and output share elements.
 class Lineup {
  public:
   explicit Lineup(const Schedule& schedule);
@@ -26,32 +27,32 @@ class Lineup {
   std::int64_t start_[3], count_[3], size_;
 };
 
-// Matches the sends and receives of all ranks, and runs the steps in one of the orders that their dependencies allow. A step
-// begins when all steps in its `after` are over and all earlier steps with the same peer and direction have begun. A receive
-// is over when the matching sends have begun. A send is over at once if messages are buffered, otherwise when the matching
-// receives have begun.
+// Flow matches the sends and receives of all ranks, and runs the steps in one of the orders that the dependencies allow. A
+// step begins when all steps in its `after` are over and all earlier steps with the same peer and direction have begun. A
+// receive is over when the matching sends have begun. If messages are buffered, a send is over at once. Without buffering, a
+// send is over when the matching receives have begun.
 class Flow {
  public:
   struct Meeting {     // the other end of a message
-    int rank, step;    // the peer and its step
+    int rank, step;    // the peer, and the peer's step
     std::size_t slot;  // this rank's index in the peers of that step
   };
   using Called = std::function<void(std::size_t rank, std::size_t step)>;
 
   explicit Flow(const std::vector<Schedule>& ranks);
-  // For each peer of a step, the other end of the message. Its rank is −1 if no message matches.
+  // Returns the other end of the message for each peer of a step. The other end has rank −1 if no message matches.
   const std::vector<Meeting>& meetings(std::size_t rank, std::size_t step) const { return nodes_[rank][step].meetings; }
-  const std::string& unmatched() const { return unmatched_; }  // a message that is sent but never received; "" if none
-  // Runs all steps, and calls `begins` and `ends` for each. If a step cannot end, returns its rank and index, otherwise {−1,
-  // −1}.
+  const std::string& unmatched() const { return unmatched_; }  // a sent message that is never received; "" if none
+  // Runs all steps, and calls `begins` and `ends` for each step. If a step cannot end, returns the step's rank and index;
+  // otherwise returns {−1, −1}.
   std::pair<int, int> run(bool buffered, const Called& begins, const Called& ends) const;
 
  private:
   struct Node {
     std::vector<Meeting> meetings;
-    std::vector<int> dependents;  // steps that wait until this one is over
-    std::vector<int> successors;  // steps with the same peer and direction that wait until this one has begun
-    int waits = 0;                // number of steps that must be over, or have begun, before this one begins
+    std::vector<int> dependents;  // steps that wait until this step is over
+    std::vector<int> successors;  // later steps with the same peer and direction, which wait until this step has begun
+    int waits = 0;                // number of steps that this step waits for
     bool is_send = false;
   };
   std::vector<std::vector<Node>> nodes_;

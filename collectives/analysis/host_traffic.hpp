@@ -1,5 +1,5 @@
-// Counts the elements and messages that the ranks of a host exchange with ranks of other hosts, from the schedules of all
-// ranks. Problem::hosts says which ranks share a host.
+// From the schedules of all ranks, counts the elements and messages that the ranks of each host exchange with ranks of other
+// hosts. Problem::hosts says which ranks share a host.
 #pragma once
 #include <cstdint>
 #include <vector>

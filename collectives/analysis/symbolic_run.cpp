@@ -30,7 +30,7 @@ void SymbolicRun::next_round() {
   play();
 }
 
-// Runs one round: first all sends, then all other steps. So every send reads the values at the end of the previous round.
+// Runs one round: first all sends, then all other steps. So every send reads the values from the end of the previous round.
 void SymbolicRun::play() {
   for (const Message& message : rounds_.messages)
     if (rounds_.of[index(message.from)][index(message.send)] == round_)
@@ -56,7 +56,7 @@ void SymbolicRun::store(int rank, int s) {
   std::vector<Values> addends;
   for (const Range& range : step.src) addends.push_back(read(rank, range));
   if (const auto mail = mail_.find({rank, s}); mail != mail_.end()) {
-    std::size_t before_own = 0;  // addends are in rank order, so the addends of lower ranks precede this rank's own addend
+    std::size_t before_own = 0;  // addends are in rank order: lower ranks' addends precede this rank's
     for (auto& [from, values] : mail->second)
       addends.insert(from < rank ? addends.begin() + static_cast<std::ptrdiff_t>(before_own++) : addends.end(),
                      std::move(values));

@@ -1,6 +1,6 @@
-// Runs the schedules of all ranks in one process, one round at a time, on symbols instead of values. The symbol of an
-// element in a buffer says which element of the whole vector it is, and which sum it holds. The run proves nothing, so check
-// the schedules first (checker.hpp).
+// Runs the schedules of all ranks in one process, one round at a time, on symbols instead of values. The symbol of a buffer
+// element says which element of the complete vector it is, and which sum it holds. A symbolic run does not prove that the
+// schedules are correct, so check the schedules first (checker.hpp).
 #pragma once
 #include <map>
 #include <tuple>
@@ -18,7 +18,7 @@ struct SymbolicValue {
 
 class SymbolicRun {
  public:
-  SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums);  // runs round 0. Both arguments must outlive the run
+  SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums);  // runs round 0; both arguments must outlive the run
 
   const Rounds& rounds() const { return rounds_; }
   int round() const { return round_; }  // the last completed round

@@ -2,7 +2,7 @@
 
 #include "src/base/mpi.hpp"
 #if defined OPEN_MPI && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>  // MPICH declares its query in mpi.h
+#include <mpi-ext.h>  // MPICH declares its query function in mpi.h
 #endif
 
 #include <algorithm>

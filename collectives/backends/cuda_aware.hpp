@@ -1,7 +1,8 @@
-// Whether a library accepts device pointers ("CUDA-aware"), according to the library or to CHORALE_CUDA_AWARE if it is set:
+// Whether a library is CUDA-aware, that is, accepts device pointers. The library reports this, unless CHORALE_CUDA_AWARE is
+// set:
 //
-//   CHORALE_CUDA_AWARE=mpi,ucx     both accept device pointers: for libraries that do but do not report it
-//   CHORALE_CUDA_AWARE=none        neither does: to compare direct transfers with copies through the host
+//   CHORALE_CUDA_AWARE=mpi,ucx     both accept device pointers (for libraries that do not report it)
+//   CHORALE_CUDA_AWARE=none        neither accepts them (to compare direct transfers with staged copies)
 #pragma once
 #include <string>
 

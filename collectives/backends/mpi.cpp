@@ -1,6 +1,6 @@
-// The backend over MPI. It is always available, because the program is built with an MPI. All messages of our schedules are
-// sent on one duplicate of the world communicator, so a group needs no communicator for them. For MPI's own collectives,
-// each group also has an MPI communicator.
+// The backend mpi. The backend mpi is always available, because the program is built with MPI. All messages of Chorale's
+// schedules are sent on one duplicate of the world communicator, so a group needs no communicator for these messages. Each
+// group has additional MPI communicators for MPI's own collectives.
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"
@@ -13,7 +13,7 @@
 namespace chorale {
 namespace {
 
-// State that all groups share.
+// State that all groups of the world share.
 struct MpiWorld {
   explicit MpiWorld(const mpi::Runtime& runtime)
       : rank(runtime.rank()),
@@ -21,8 +21,8 @@ struct MpiWorld {
         comm(mpi::duplicate(runtime.world())),
         control(runtime.world()),
         takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
-  // After an error, unreceived messages must not reach a later communicator (see ~MpiControlChannel), so this communicator
-  // is never freed.
+  // After an error, this communicator is never freed, because unreceived messages must not reach a later communicator (see
+  // ~MpiControlChannel).
   ~MpiWorld() {
     if (gave_up) comm.release();
   }
@@ -30,9 +30,9 @@ struct MpiWorld {
   mpi::Comm comm;
   ControlEndpoint control;
   MpiTags tags;
-  const bool takes_devices;  // whether the libraries of all ranks accept device pointers
+  const bool takes_devices;  // whether the MPI libraries of all ranks accept device pointers
   HostMemory memory;
-  Ledger ledger;  // counts the memory of operations
+  Ledger ledger;  // counts the memory that operations allocate
   std::optional<DirectDevice> device;
   bool gave_up = false;
 };
@@ -71,8 +71,8 @@ class MpiGroup final : public Group {
     static void close(type group) noexcept { PMPI_Group_free(&group); }
   };
 
-  // Called by every member while the group is created. A communicator created only at the first native call could deadlock,
-  // because a member may then be waiting for another member in an earlier call.
+  // Every member calls this function while the group is created. If communicators were created at the first native call,
+  // ranks could deadlock, because a member may still wait for another member in an earlier call.
   void make_communicators() {
     MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
     mpi::check(PMPI_Comm_group(world_.comm.get(), &all));
@@ -92,7 +92,7 @@ class MpiGroup final : public Group {
 
   MpiWorld& world_;
   CallAgreement agreement_;
-  std::optional<MpiNativeCalls> native_;  // not for a pair
+  std::optional<MpiNativeCalls> native_;  // empty for a pair
 };
 
 class MpiTransport final : public Transport {
@@ -102,7 +102,7 @@ class MpiTransport final : public Transport {
   int rank() const override { return world_.rank; }
   int size() const override { return world_.size; }
   bool has_native(Collective) const override { return true; }
-  // MPI's own collectives do not get device buffers. In Open MPI 4 and 5 the nonblocking collectives reduce on the host, and
+  // MPI's own collectives do not get device buffers. The nonblocking collectives of Open MPI 4 and 5 reduce on the host, and
   // blocking collectives would delay other calls.
   bool reaches(bool on_device, bool native) const override { return !on_device || (world_.device && !native); }
   void use_device(const std::shared_ptr<Memory>& memory) override {

@@ -10,8 +10,8 @@
 namespace chorale {
 namespace {
 
-// A derived datatype of `bytes` bytes, for messages longer than MPI's int counts allow. Such a message is one element of
-// this type. The receiver may use a different type, because MPI implementations compare only the numbers of bytes.
+// Returns a derived datatype of `bytes` bytes, for messages that are too long for MPI's int counts. A long message is one
+// element of this type. The receiver may use a different type, because MPI implementations compare only the number of bytes.
 Handle<TypeTraits> long_type(std::int64_t bytes) {
   constexpr int piece = 1 << 30;
   MPI_Datatype pieces = MPI_DATATYPE_NULL, whole = MPI_DATATYPE_NULL;
@@ -74,8 +74,8 @@ MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallAgreement& ag
   statuses_.resize(lines_.size());
 }
 
-// Requests are still in flight here only after an error. When this destructor returns, no message can be written to their
-// buffers.
+// Requests are still in flight here only after an error. When this destructor returns, MPI writes no more messages to this
+// operation's buffers.
 MpiMessenger::~MpiMessenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -88,8 +88,8 @@ void MpiMessenger::cancel() noexcept {
     if (line(i).incoming) cancel_receive(requests_[i]);
 }
 
-// Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has sent `closed`,
-// because the receiver accepts no more messages.
+// Whether any receive (`incoming` is true) or any send (`incoming` is false) is still in flight. Sends to a peer that has
+// sent `closed` do not count, because that peer accepts no more messages.
 bool MpiMessenger::any_left(bool incoming) noexcept {
   for (std::size_t i = 0; i < active_; ++i) {
     int over = 0;
@@ -119,7 +119,7 @@ std::span<const int> MpiMessenger::progress() {
     const auto which = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
     over_[static_cast<std::size_t>(i)] = of_[which];
     MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
-    if (code != MPI_ERR_IN_STATUS) status.MPI_ERROR = MPI_SUCCESS;  // MPI sets it only on errors
+    if (code != MPI_ERR_IN_STATUS) status.MPI_ERROR = MPI_SUCCESS;  // MPI sets MPI_ERROR only on errors
     check_arrival(line(which), status);
   }
   std::size_t kept = 0;
@@ -145,9 +145,10 @@ void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
   if (came != line.bytes) agreement_.wrong_length(line.peer, words_, came, line.bytes);
 }
 
-// Looks at the oldest unmatched message from each peer of an unfinished receive. If this message has the group and sequence
-// of the current call but a different hash, the peer made a different call: a message for this receive would have been sent
-// and matched earlier. Then cancel_receive() cancels the receive, unless it has just matched. progress() sees that the
+// For each unfinished receive, probes for the oldest unmatched message from the receive's peer. If this message has the
+// group and sequence of the current call but a different hash, the peer made a different call. If the peer had made the same
+// call, it would have sent a message for this receive earlier, and MPI would have matched that message. If the peer made a
+// different call, cancel_receive() cancels the receive, unless the receive has just matched. progress() sees that the
 // receive was canceled, and throws.
 void MpiMessenger::examine() {
   for (std::size_t i = 0; i < active_; ++i) {

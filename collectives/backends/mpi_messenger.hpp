@@ -1,14 +1,15 @@
-// Messages over MPI's nonblocking point-to-point calls. The tag identifies the call. So if a call differs between ranks, its
-// messages do not match, unless the hashes happen to be equal:
+// Sends messages by MPI's nonblocking point-to-point calls. The tag identifies the collective call. So if two ranks make
+// different calls, the messages do not match, unless the hashes happen to be equal:
 //
 //   pair : 1 | group id : 11 | sequence : 4 | hash : the remaining bits, at least 7 (15 under Open MPI)
 //
-// The hash covers all calls of the group so far, and numbers that distinguish this group from earlier ones with the same id
-// (CallAgreement::mark). So a receive does not match a late message of an earlier group.
+// The hash covers all calls of the group so far. The hash also covers numbers that distinguish this group from earlier
+// groups with the same id (CallAgreement::mark). So a receive does not match a late message of an earlier group.
 //
-// The sequence is the call's number modulo 16. Calls s and s + 16 have the same bits but are never confused. A group has at
-// most 8 calls in flight, so a rank posts the receives of call s + 16 only after those of call s are over. A peer that is
-// far ahead sends the messages of call s before those of call s + 16. MPI matches the messages of two ranks in this order.
+// The sequence is the call's number modulo 16. The calls s and s + 16 have equal sequence bits but are never confused. A
+// group has at most 8 calls in flight. So a rank posts the receives of call s + 16 only after the receives of call s are
+// over. A peer that is far ahead sends the messages of call s before the messages of call s + 16. MPI matches the messages
+// of two ranks in the order in which they were sent.
 #pragma once
 #include <vector>
 
@@ -25,10 +26,10 @@ struct TypeTraits {
 class MpiTags {
  public:
   static constexpr int id_bits = 12, sequence_bits = 4, least_hash_bits = 7;
-  MpiTags();                                              // uses all tag bits that this MPI offers
-  int of(std::uint32_t group, std::uint64_t mark) const;  // a tag without the sequence
+  MpiTags();                                              // uses all tag bits of this MPI library
+  int of(std::uint32_t group, std::uint64_t mark) const;  // the tag without the sequence
   int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
-  bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // ignores the hash
+  bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // compares all but the hash
 
  private:
   int hash_bits_ = 0;

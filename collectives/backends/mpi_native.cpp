@@ -14,7 +14,7 @@ MPI_Datatype type_of(DType dtype) {
     case DType::f32: return MPI_FLOAT;
     case DType::f64: return MPI_DOUBLE;
     case DType::f16:
-    case DType::bf16: return MPI_UINT16_T;  // MPI sees plain 16-bit integers; our operator interprets them as bf16
+    case DType::bf16: return MPI_UINT16_T;  // MPI sees 16-bit integers; Chorale's operators see floats
     case DType::i32: return MPI_INT32_T;
     case DType::i64: return MPI_INT64_T;
     case DType::u8: return MPI_UINT8_T;
@@ -22,7 +22,7 @@ MPI_Datatype type_of(DType dtype) {
   __builtin_unreachable();
 }
 
-// An MPI operator ∘ computes inout = in ∘ inout.
+// The function of an MPI operator ∘ computes inout = in ∘ inout.
 template <DType dtype, Redop op>
 void combine(void* in, void* inout, int* count, MPI_Datatype*) {
   const void* both[] = {in, inout};
@@ -99,7 +99,7 @@ MpiNative::MpiNative(MpiNativeCalls& calls, CallAgreement& agreement, const Plan
   if (!problem_.in_place) return;
   if (problem_.what == Collective::reduce_scatter)
     landing_ = workspace.allocate(problem_.output_count() * size_of(dtype_), Category::workspace);
-  if (is_exchange)  // one extra byte, so that even an empty copy has a different address than the output
+  if (is_exchange)  // one extra byte: even an empty copy must not have the output's address
     copy_ = workspace.allocate(problem_.input_count() * size_of(dtype_) + 1, Category::workspace);
 }
 
@@ -201,7 +201,7 @@ void MpiNative::call_blocks(const void* in, void* out) {
       std::memcpy(copy_.data(), in, static_cast<std::size_t>(problem_.input_count() * size_of(dtype_)));
     in = copy_.data();
   }
-  // The blocks may have equal sizes on one rank and unequal sizes on another, so only MPI_Alltoallv is safe.
+  // Blocks may have equal sizes on one rank and unequal sizes on another rank, so only MPI_Alltoallv is safe.
   call(PMPI_Alltoallv, PMPI_Ialltoallv, in, given_.counts.data(), given_.starts.data(), type_, out, taken_.counts.data(),
        taken_.starts.data(), type_);
 }

@@ -1,9 +1,11 @@
-// Runs MPI's own collectives as the algorithm "native", the baseline for our algorithms. By default these are MPI's
-// nonblocking collectives. A benchmark may request the blocking ones (Run::blocking), which MPI libraries tune best. MPI
-// does not compare calls, so ranks compare them before each call (mpi_native_calls.hpp).
+// Runs MPI's own collectives as the algorithm "native", which is the baseline for Chorale's algorithms. By default,
+// MpiNative calls MPI's nonblocking collectives. A benchmark may request the blocking collectives (Run::blocking), which MPI
+// libraries tune best. MPI does not check that all ranks make the same call, so ranks compare their calls before each native
+// call (mpi_native_calls.hpp).
 //
-// 16-bit floats use our own MPI operators, which combine two values in f32 and round the result. Other types use MPI's
-// operators. MPI's min and max may lose a NaN, and Open MPI's sums of u8 saturate (collectives/choice/selection.hpp).
+// For 16-bit floats, Chorale registers its own MPI operators, which combine two values in f32 and round the result. Other
+// types use MPI's operators. MPI's min and max may drop a NaN, and Open MPI's u8 sums saturate (native_agrees in
+// chorale/algorithm.hpp).
 #pragma once
 #include <vector>
 
@@ -28,7 +30,7 @@ class MpiNative final : public Operation {
   bool may_be_written() noexcept override;
 
  private:
-  struct Cut {  // a vector's blocks, as arguments for MPI
+  struct Cut {  // a vector's blocks as MPI arguments
     std::vector<int> counts, starts;
     bool is_even = false;
   };
@@ -49,15 +51,15 @@ class MpiNative final : public Operation {
   Handle<OpTraits> own_op_;
   MPI_Op op_;
   Cut given_, taken_;
-  Buffer landing_;  // receives the result of an in-place reduce_scatter; MPI would write it to the start of the vector
-  // A copy of the input of an in-place all_to_all. Our all_to_all may be in place on only some ranks, but MPI's must be in
-  // place on all ranks or on none. If input and output have the same address, Open MPI also assumes that each rank sends as
-  // much as it receives. Otherwise Open MPI hangs.
+  Buffer landing_;  // receives the result of an in-place reduce_scatter, which MPI would write to the vector's start
+  // A copy of the input of an in-place all_to_all. Chorale's all_to_all may be in place on some ranks only, but
+  // MPI_Alltoallv must be in place on all ranks or on none. If input and output have the same address, Open MPI also assumes
+  // that each rank sends as much as it receives. If that is not true, Open MPI hangs.
   Buffer copy_;
-  void* landed_ = nullptr;  // the output to which landing_ is copied at the end; null: no copy
+  void* landed_ = nullptr;  // at the end, landing_ is copied here; null: no copy
   Run run_;
   bool begun_ = false;
-  MPI_Request request_ = MPI_REQUEST_NULL;  // MPI allows neither canceling nor freeing the request of a collective
+  MPI_Request request_ = MPI_REQUEST_NULL;  // MPI forbids canceling or freeing a collective's request
 };
 
 }  // namespace chorale

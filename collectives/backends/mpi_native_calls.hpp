@@ -1,11 +1,12 @@
-// The native calls of one group, which MPI does not compare between ranks. If they differed, MPI would write beyond a
-// buffer, return wrong results, or hang. So ranks compare the history of their calls before MPI gets any buffer:
+// The native calls of one group. MPI does not check that all ranks make the same native call. If the calls differed, MPI
+// would write beyond a buffer, return wrong results, or hang. So ranks compare the histories of their calls before MPI gets
+// any buffer:
 //
-//   start      MPI_Iallreduce of (h, ¬h), maximum       every rank makes this call, whichever native calls follow
-//   later      equal: h = the maximum = the minimum     MPI begins the native call, in the order in which calls started
-//              unequal: MPI begins nothing              control messages report each rank's call (call_agreement.hpp)
+//   start      MPI_Iallreduce of (h, ¬h), maximum       every rank makes this call, whatever native call follows
+//   later      equal: h = the maximum = the minimum     MPI begins the native call, in call order
+//              unequal: no native call begins           control messages report each rank's call (call_agreement.hpp)
 //
-// Cost: an all-reduce of 16 bytes before each call. Benchmarks avoid it by turning off the comparison of calls
+// Cost: an all-reduce of 16 bytes before each call. Benchmarks avoid this cost by turning off the comparison of calls
 // (Communicator::check_calls).
 #pragma once
 #include <array>
@@ -19,7 +20,7 @@ namespace chorale {
 
 class MpiNativeCalls {
  public:
-  // The comparisons have a communicator of their own, because their order among the native calls may differ between ranks.
+  // `comparisons` is a separate communicator, because the order of comparisons and native calls may differ between ranks.
   MpiNativeCalls(mpi::Comm calls, mpi::Comm comparisons) : calls_(std::move(calls)), comparisons_(std::move(comparisons)) {}
 
   MPI_Comm comm() const { return calls_.get(); }

@@ -1,14 +1,14 @@
-// The host side of the backend nccl. It decides what each rank sends to which peer, and in which order. The plugin enqueues
-// these messages on a CUDA stream. Only the plugin links NCCL.
+// The host side of the backend nccl. The host side decides which data each rank sends to which peer, and in which order. The
+// CUDA plugin enqueues these messages on a CUDA stream. Only the plugin links NCCL.
 //
 //   start ─▶ [ waiting, in the order of the group's calls ] ─▶ enqueue, once NCCL has connected the group ─▶ over
 //
-// NCCL runs a group's calls in the order in which they were enqueued, so no call may overtake another. NCCL does not compare
-// calls, so a call that differs between ranks may complete with wrong results. So rank r sends rank r + 1 of the group a
-// control message that names its call. Control messages go over MPI (message/call_agreement.hpp). A call is over only after
-// this rank has compared it with the call of rank r − 1. That costs no time, because the message arrives before the device
-// finishes. Control messages also tell why a rank gave up, and distribute a new communicator's id from the group's first
-// rank.
+// NCCL runs a group's calls in the order in which they were enqueued, so calls must be enqueued in the same order on all
+// ranks. NCCL does not check that all ranks make the same call, so a call that differs between ranks may complete with wrong
+// results. So rank r sends a control message that names its call to rank r + 1 of the group. Control messages are sent over
+// MPI (message/call_agreement.hpp). A call is over only after rank r has compared it with the call of rank r − 1. The
+// comparison takes no extra time, because the control message arrives before the device finishes. Control messages also
+// report why a rank gave up, and distribute the id of a new communicator from the group's first rank.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ class NcclGroup final : public Group {
   void enqueue_all();
   NcclLink& link() { return *link_; }
   void tell_call(const Run& run);
-  bool compared(const Run& run);  // false: the preceding rank's control message has not arrived; throws if the calls differ
+  bool compared(const Run& run);  // false: the preceding rank's message has not arrived; throws if calls differ
 
  private:
   bool connected();
@@ -63,7 +63,7 @@ class NcclGroup final : public Group {
 
   NcclWorld& world_;
   CallAgreement agreement_;
-  std::unique_ptr<NcclLink> link_;  // null before the communicator's id is known
+  std::unique_ptr<NcclLink> link_;  // null until the communicator's id is known
   std::deque<NcclOperation*> waiting_;
 };
 
@@ -164,12 +164,13 @@ class NcclTransport final : public Transport {
   const char* name() const override { return "nccl"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
-  // For the other collectives, NCCL offers only grouped sends and receives, which our algorithm `direct` uses too.
+  // For all_to_all, gather and scatter, NCCL offers only grouped sends and receives. Chorale's algorithm `direct` uses them
+  // too.
   bool has_native(Collective what) const override {
     return what != Collective::all_to_all && what != Collective::gather && what != Collective::scatter;
   }
   bool reaches(bool on_device, bool) const override { return on_device; }
-  bool plans_for_all() const override { return true; }  // a message's group depends on the steps of all ranks
+  bool plans_for_all() const override { return true; }  // the groups of messages depend on the steps of all ranks
   Memory& memory() override { return world_.device->memory(); }
   std::string about_memory() const override { return about_memory_; }
 
@@ -187,8 +188,8 @@ class NcclTransport final : public Transport {
   std::string about_memory_ = "registered with NCCL";
 };
 
-// Whether it is worthwhile to load the plugin, because it could find a device. Loading it also loads cuBLAS and NCCL, 146 MB
-// that stay in memory.
+// Whether the CUDA plugin might find a device. If the plugin cannot find a device, it is not loaded. Loading the plugin also
+// loads cuBLAS and NCCL, and these 146 MB stay in memory.
 bool devices_are_possible() { return std::getenv("CHORALE_CUDA_PLUGIN") || dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL); }
 
 }  // namespace
@@ -208,8 +209,8 @@ Availability probe_nccl() {
                             text, devices.size(), devices.size() == 1 ? "" : "s")};
 }
 
-// NCCL rejects two ranks of the same host on the same device. So if ranks must share a device, each rank claims to be on a
-// different host. NCCL then connects these ranks over the loopback interface.
+// NCCL does not allow two ranks of the same host on the same device. So if ranks must share a device, each rank claims to be
+// on a different host. NCCL then connects these ranks over the loopback interface.
 std::unique_ptr<Transport> open_nccl(const mpi::Runtime& runtime) {
   const DevicePlugin plugin;
   std::string why_none;

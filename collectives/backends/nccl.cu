@@ -1,9 +1,10 @@
-// NCCL on NVIDIA GPUs; part of the plugin. This file opens a device, and connects, polls and finalizes the device's groups:
+// The part of the CUDA plugin that opens a device for NCCL, and connects, polls and finalizes the device's groups:
 //
 //   new_id ─▶ connect ─▶ poll ready() ─▶ work (nccl_work.cu) ─▶ finalize ─▶ destroyed, once all ranks have finalized
-//                                           └────▶ abort         after an error: ends kernels that wait for peers
+//                                           └────▶ abort         after an error: stops kernels that wait for peers
 //
-// No call here blocks: NCCL runs in nonblocking mode, and ready() polls whether its last call has completed.
+// No function here waits for peers, except ~Gpu: NCCL runs in nonblocking mode, and ready() polls whether the last NCCL call
+// has completed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

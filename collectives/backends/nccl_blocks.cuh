@@ -1,13 +1,13 @@
-// Device memory from NCCL (ncclMemAlloc), in blocks that can be registered with NCCL communicators (ncclCommRegister). Peers
-// access registered memory directly, over NVLink, its switches and the network. NCCL copies other memory through its own
-// buffers.
+// Allocates device memory from NCCL (ncclMemAlloc), in blocks that can be registered with NCCL communicators
+// (ncclCommRegister). Peers access registered memory directly, over NVLink, NVSwitch and the network. NCCL copies
+// unregistered memory through its own buffers.
 //
 //   block   [ buffer a ············ ]   [ b | c | d | free ······ ]     a buffer of at least 2 MiB (NCCL's page) has its own
 //               ▲             ▲             ▲                           block; smaller buffers share a block of 8 MiB
 //   links     (one per group, nccl_link.cuh) register a block when a call first uses it; deregister it before it is freed
 //
 // The buffers of one call must be registered with NCCL on all ranks or on none. Buffer sizes may differ between ranks, so
-// even small buffers are allocated in such blocks.
+// even small buffers are allocated in blocks from NCCL.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -26,7 +26,7 @@ struct NcclBlock {
 
 class NcclBlocks final : public DeviceLender {
  public:
-  // `let_go` makes all links deregister a block. It returns false if a link cannot do that now.
+  // `let_go` makes all links deregister a block. `let_go` returns false if a link cannot deregister the block now.
   explicit NcclBlocks(std::function<bool(const NcclBlock&)> let_go) : let_go_(std::move(let_go)) {}
   ~NcclBlocks() override;
 
@@ -38,7 +38,7 @@ class NcclBlocks final : public DeviceLender {
   struct Lent {  // a block from NCCL
     std::int64_t bytes;
     std::optional<FreeRanges> parts = {};  // the free parts of a shared block; a shared block is never freed
-    bool is_over = false;                  // its user has given it back; it is freed once all links have deregistered it
+    bool is_over = false;                  // given back; freed once all links have deregistered the block
   };
   using Map = std::map<std::byte*, Lent>;
 

@@ -1,11 +1,12 @@
-// Enqueues a call on a group's stream. The program has decided what is sent, received and summed (nccl.cpp). There are two
-// kinds of call:
+// The part of the CUDA plugin that enqueues a call on a group's stream. The program has decided which data are sent,
+// received and summed (nccl.cpp). There are two kinds of calls:
 //
 //   ScheduledWork   ─ wait for the caller ─[ sends, receives ]─ sums, copies ─[ sends, receives ]─ … ─ event ─
 //   NativeWork      ─ wait for the caller ─[ ncclAllReduce ]─ event ─
 //
-// enqueue() enqueues a bracketed part only once NCCL has accepted the part before it. If NCCL has not, enqueue() returns
-// instead of waiting. So no work is lost, and no call blocks.
+// enqueue() enqueues a part of the picture only once NCCL has accepted the previous part. If NCCL has not accepted the
+// previous part yet, enqueue() returns instead of waiting, and is called again later. So no work is lost, and enqueue()
+// never blocks.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -37,7 +38,7 @@ ncclRedOp_t operator_of(Redop op) {
   }
 }
 
-// The base of both kinds: a call that begins after the caller's work and ends with an event.
+// The base class of both kinds of calls. A call begins after the caller's work and ends with an event.
 class LinkWork : public NcclWork {
  public:
   LinkWork(Link& link, const Plan& plan);
@@ -47,12 +48,12 @@ class LinkWork : public NcclWork {
   bool over() override;
 
  protected:
-  virtual bool enqueue_next() = 0;  // enqueues the next part; false: there was none left
+  virtual bool enqueue_next() = 0;  // enqueues the next part; false: no part was left
 
   Link& link_;
   const Plan plan_;
   void *input_ = nullptr, *output_ = nullptr;
-  bool registered_ = false;  // whether this call's buffers are registered with NCCL, on all ranks alike
+  bool registered_ = false;  // whether this call's buffers are registered with NCCL; equal on all ranks
 
  private:
   cudaEvent_t event_ = nullptr;
@@ -87,11 +88,11 @@ bool LinkWork::enqueue() {
 
 bool LinkWork::over() {
   const bool is_over = event_completed(event_, [](cudaError_t state) { nccl::check(state, "cudaEventQuery"); });
-  if (!is_over) link_.ready();  // throws if the connection to a peer broke
+  if (!is_over) link_.ready();  // throws if NCCL reports an error, such as a broken connection
   return is_over;
 }
 
-// A schedule: groups of messages, with sums and copies between them.
+// A call that runs a schedule: groups of messages, with sums and copies between the groups.
 class ScheduledWork final : public LinkWork {
  public:
   ScheduledWork(Link& link, const Plan& plan, MessagePlan steps, std::vector<MessageGroup> groups)
@@ -104,7 +105,7 @@ class ScheduledWork final : public LinkWork {
   }
 
  private:
-  // The workspace is registered if the buffers are, because peers send from their buffers to this workspace.
+  // The workspace is registered if the buffers are registered, because peers send from their buffers to this workspace.
   void make_workspace() {
     if (flat_.workspace_bytes == 0) return;
     if (workspace_.memory() != &link_.gpu.memory(registered_))
@@ -113,8 +114,8 @@ class ScheduledWork final : public LinkWork {
   }
   void* at(BufferAddress spot) const { return bases_[static_cast<std::size_t>(spot.place)] + spot.byte; }
 
-  // Each invocation enqueues one part: alternately the messages of a group, and the sums and copies that follow them. NCCL
-  // must have enqueued the messages before the sums and copies are enqueued.
+  // Each invocation enqueues one part: either the messages of a group, or the sums and copies that follow these messages.
+  // NCCL must have enqueued the messages before the sums and copies are enqueued.
   bool enqueue_next() override {
     if (next_ == 2 * groups_.size()) return false;
     const MessageGroup& group = groups_[next_ / 2];
@@ -158,8 +159,8 @@ class ScheduledWork final : public LinkWork {
   std::size_t next_ = 0;
 };
 
-// One of NCCL's own collectives. NCCL's all_gather and reduce_scatter need equal blocks. If blocks are unequal, one
-// broadcast or one reduction per block replaces them.
+// A call that runs one of NCCL's own collectives. NCCL's all-gather and reduce-scatter need equal blocks. If blocks are
+// unequal, this class calls one ncclBroadcast or ncclReduce per block instead.
 class NativeWork final : public LinkWork {
  public:
   using LinkWork::LinkWork;
@@ -187,7 +188,7 @@ class NativeWork final : public LinkWork {
       link_.check(ncclReduceScatter(input_, output_, own, type, op, comm, stream), "ncclReduceScatter");
     else if (p.what == Collective::all_gather || p.what == Collective::reduce_scatter)
       by_blocks(type, op);
-    else  // all_reduce or barrier: a barrier is an all_reduce of tokens
+    else  // all_reduce or barrier; a barrier is an all_reduce of tokens
       link_.check(ncclAllReduce(input_, output_, all, type, op, comm, stream), "ncclAllReduce");
     return true;
   }

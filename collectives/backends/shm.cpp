@@ -1,5 +1,6 @@
-// Mapped memory between the ranks of one host. The probe tries the system calls that the backend needs. It creates an arena
-// (a memfd), maps it a second time as a peer would, and checks that both mappings show the same data.
+// The backend shm: mapped memory between the ranks of one host. The backend's probe tries the required system calls. The
+// probe creates an arena (a memfd) and maps the arena a second time, as a peer would. Then the probe checks that both
+// mappings show the same data.
 #include <fmt/format.h>
 #include <unistd.h>
 

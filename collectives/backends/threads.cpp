@@ -16,8 +16,8 @@ using namespace mapped;
 
 Availability probe_threads() { return {true, fmt::format("{} hardware threads", std::thread::hardware_concurrency())}; }
 
-// All ranks share one address space. On all machines that we know, the highest bit of an address is 0, so it can serve as
-// the bit is_mapped.
+// All ranks share one address space. On all known machines, the highest bit of a user-space address is 0, so this bit can
+// serve as the flag is_mapped.
 class ThreadWorld::ThreadReach final : public Reach {
  public:
   Location locate(const void* mine) const override { return std::bit_cast<Location>(mine) | is_mapped; }
@@ -46,7 +46,7 @@ class ThreadWorld::ThreadTransport final : public MappedTransport {
     world_.numbers_[static_cast<std::size_t>(rank_)] = mine;
     world_.meet();
     const std::vector<std::int64_t> all = world_.numbers_;
-    world_.meet();  // all have read before any rank writes its next number
+    world_.meet();  // all ranks have read the numbers before any rank writes again
     return all;
   }
 

@@ -1,4 +1,5 @@
-// Ranks as threads of one process: many ranks without a launcher. Every rank can access all memory.
+// Runs ranks as threads of one process, so that tests can have many ranks without a launcher. Every rank can access all
+// memory.
 //
 //   ThreadWorld world(7);
 //   on each of 7 threads:  Communicator c = open_world(world.transport(rank), clock);
@@ -15,7 +16,7 @@ namespace mapped {
 class FlagPages;
 }
 
-// Must outlive its transports.
+// A ThreadWorld must outlive its transports.
 class ThreadWorld {
  public:
   explicit ThreadWorld(int size);

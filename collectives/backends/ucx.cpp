@@ -1,6 +1,7 @@
-// The backends ucx and shm+ucx, which use UCP's tag matching. With shm+ucx, messages within a host go through shared memory
-// (near/). Each rank has one worker; endpoints are created from addresses that the ranks exchange over MPI. The probe
-// creates a context and a worker as a run would, because the kernel or a container may leave UCX without a usable transport.
+// The backends ucx and shm+ucx, which use UCP's tag matching. shm+ucx sends messages within a host through shared memory
+// (near/). Each rank has one UCP worker; endpoints are created from worker addresses that the ranks exchange over MPI. The
+// probe creates a context and a worker, as a run does, because the kernel or a container may leave UCX without a usable
+// transport.
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"
@@ -30,11 +31,11 @@ struct UcxWorld {
   const mpi::Runtime& runtime;
   ControlEndpoint control;
   ucx::Endpoints endpoints;
-  const std::unique_ptr<near::Post> post;  // shm+ucx: carries messages within the host; null for ucx
-  const bool takes_devices;                // whether the libraries of all ranks accept device pointers
+  const std::unique_ptr<near::Post> post;  // sends messages within the host; null for the backend ucx
+  const bool takes_devices;                // whether the UCX libraries of all ranks accept device pointers
   Memory& memory() { return post ? post->reach().memory().memory() : host; }
   HostMemory host;
-  Ledger ledger;  // counts the memory of operations
+  Ledger ledger;  // counts the memory that operations allocate
   std::optional<DirectDevice> device;
 };
 

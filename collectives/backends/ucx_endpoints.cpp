@@ -23,18 +23,18 @@ void check(ucs_status_t status, const char* call, std::source_location where) {
 
 namespace {
 
-// Whether UCX may use TCP, given the value of UCX_TLS. The value is "all" or a list of transports; a list after ^ names the
-// transports to leave out. The check avoids a warning, because UCX warns about settings for a transport that it does not
-// use.
+// Whether UCX may use TCP, given the value of UCX_TLS. The value is "all" or a list of transports; a list that begins with ^
+// names the transports to exclude. This check avoids a warning, because UCX warns about settings for transports that it does
+// not use.
 bool uses_tcp(const char* transports) {
   const std::string_view list = transports ? transports : "all";
   const bool names_tcp = list.find("tcp") != list.npos;
   return list.starts_with('^') ? !names_tcp : names_tcp || list.find("all") != list.npos;
 }
 
-// By default UCX closes a TCP connection if the other host is silent for 28 seconds. But a host that is paused or
-// disconnected for a minute may come back, and the world's timeout decides when to give up. So this function turns UCX's
-// limit off. (If a process ends, its kernel closes the connection, and UCX notices at once.)
+// By default, UCX closes a TCP connection if the other host is silent for 28 seconds. But a host that is paused or
+// disconnected for a minute may recover, and the world's timeout decides when to give up. So this function turns off UCX's
+// limit. (If a process ends, its kernel closes the connection, and UCX notices at once.)
 void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
@@ -52,12 +52,12 @@ bool may_use_rdma(const char* transports) {
   return std::filesystem::is_directory(devices, none) && !std::filesystem::is_empty(devices, none);
 }
 
-// UCX sends a message above its rendezvous threshold only when the receiver has answered. Over TCP, the answer waits behind
-// the data that the receiver itself is sending. So if two ranks exchange messages, they send one after the other. This
-// function raises the threshold to 4 MiB, to which the send buffer of a socket may grow by default (net.ipv4.tcp_wmem). If
-// the receiver is not ready for such a message, UCX keeps a copy there. With RDMA, UCX's default threshold is kept. The
-// threshold also applies to messages within a host, because UCX 1.13 has only one threshold. But shm+ucx does not send those
-// messages by UCX.
+// If a message is longer than UCX's rendezvous threshold, UCX sends the data only after the receiver has answered. Over TCP,
+// the answer waits behind the data that the receiver itself is sending. So if two ranks exchange messages, the two messages
+// are sent one after the other. This function raises the threshold to 4 MiB, the default limit of a socket's send buffer
+// (net.ipv4.tcp_wmem). If the receiver is not ready for a message below the threshold, UCX stores a copy on the receiver's
+// side. With RDMA, this function leaves UCX's default threshold unchanged. UCX 1.13 has only one threshold, so the threshold
+// also applies to messages within a host. But shm+ucx does not send messages within a host by UCX.
 void send_at_once_over_tcp(int hosts) {
   const char* const transports = std::getenv("UCX_TLS");
   if (hosts > 1 && uses_tcp(transports) && !may_use_rdma(transports)) setenv("UCX_RNDV_THRESH", "4m", 0);
@@ -93,7 +93,7 @@ Worker open_worker(ucp_context_h context) {
   return Worker(worker);
 }
 
-// Addresses differ in length, so the lengths are exchanged first.
+// Worker addresses differ in length, so ranks exchange the lengths first.
 Endpoints::Endpoints(const mpi::Runtime& runtime)
     : runtime_(runtime),
       exceptions_(std::uncaught_exceptions()),
@@ -120,7 +120,7 @@ Endpoints::Endpoints(const mpi::Runtime& runtime)
 }
 
 Endpoints::~Endpoints() {
-  // During stack unwinding this rank ends alone, and the other ranks would not enter the barrier in close_all().
+  // During stack unwinding, only this rank ends, and the other ranks would not enter the barrier in close_all().
   if (std::uncaught_exceptions() == exceptions_) {
     close_all();
   } else {
@@ -139,12 +139,12 @@ ucp_ep_h Endpoints::endpoint(int peer) {
   return end;
 }
 
-// Delivers all messages sent, then closes the endpoints. The barrier keeps the worker alive until no peer sends to it any
-// more.
+// Delivers all messages that were sent, then closes the endpoints. The barrier keeps the worker alive until no peer sends to
+// this worker any more.
 void Endpoints::close_all() noexcept {
   std::vector<void*> closing;
   for (const ucp_ep_h end : ends_) {
-    const ucp_request_param_t how{};  // the default mode flushes
+    const ucp_request_param_t how{};  // the default close mode flushes
     void* request = end ? ucp_ep_close_nbx(end, &how) : nullptr;
     if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
   }
@@ -154,7 +154,7 @@ void Endpoints::close_all() noexcept {
   }
   try {
     mpi::polling_barrier(runtime_.world());
-  } catch (const Error&) {  // MPI failed too, so this rank cannot wait for the others
+  } catch (const Error&) {  // MPI failed too, so this rank cannot wait for the other ranks
   }
 }
 

@@ -1,6 +1,6 @@
 // A rank's UCX connections: its worker and one endpoint per peer. An endpoint is created at first use; all ranks close their
-// endpoints together. While a rank waits for the others to close, it makes progress on messages, because a peer may still
-// need its messages.
+// endpoints together. While a rank waits for other ranks to close their endpoints, it makes progress on its messages,
+// because a peer may still need these messages.
 #pragma once
 #include <ucp/api/ucp.h>
 
@@ -27,13 +27,13 @@ using Context = Handle<ContextTraits>;
 using Worker = Handle<WorkerTraits>;
 
 void check(ucs_status_t status, const char* call, std::source_location where = std::source_location::current());
-Context open_context(int hosts);  // hosts: number of hosts of the run
+Context open_context(int hosts);  // `hosts`: the number of hosts of the run
 bool says_cuda_aware(ucp_context_h context);
 Worker open_worker(ucp_context_h context);
 
 class Endpoints {
  public:
-  explicit Endpoints(const mpi::Runtime& runtime);  // collective; so is the destructor
+  explicit Endpoints(const mpi::Runtime& runtime);  // constructor and destructor are collective
   ~Endpoints();
   ucp_context_h context() const { return context_.get(); }
   ucp_worker_h worker() const { return worker_.get(); }

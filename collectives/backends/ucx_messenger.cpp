@@ -33,8 +33,8 @@ UcxMessenger::UcxMessenger(Endpoints& endpoints, CallAgreement& agreement, const
   over_.resize(lines_.size());
 }
 
-// Requests are still in flight here only after an error. When this destructor returns, no message can be written to their
-// buffers.
+// Requests are still in flight here only after an error. When this destructor returns, UCX writes no more messages to this
+// operation's buffers.
 UcxMessenger::~UcxMessenger() {
   cancel();
   while (is_receiving()) sched_yield();
@@ -46,8 +46,8 @@ void UcxMessenger::cancel() noexcept {
     if (!line(i).to) ucp_request_cancel(worker_, active_[i].request);
 }
 
-// Whether any receive (`incoming`) or send is still in flight. A send does not count if its receiver has sent `closed`,
-// because the receiver accepts no more messages.
+// Whether any receive (`incoming` is true) or any send (`incoming` is false) is still in flight. Sends to a peer that has
+// sent `closed` do not count, because that peer accepts no more messages.
 bool UcxMessenger::any_left(bool incoming) noexcept {
   ucp_worker_progress(worker_);
   bool any = false;
@@ -78,7 +78,7 @@ bool UcxMessenger::post(int message, void* place) {
   if (line.to) {
     request = ucp_tag_send_nbx(line.to, place, line.bytes, tag, &how);
   } else {
-    // Forbids immediate completion: UCX 1.13 reports the tag and length of a message only through a request.
+    // This flag forbids immediate completion, because UCX 1.13 reports a message's tag and length only through a request.
     how.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     request = ucp_tag_recv_nbx(worker_, place, line.bytes, tag, ~hash_mask, &how);
   }
@@ -93,7 +93,7 @@ bool UcxMessenger::post(int message, void* place) {
 std::span<const int> UcxMessenger::progress() {
   ucp_worker_progress(worker_);
   std::size_t kept = 0, over = 0;
-  // Even if check_arrival throws, active_ must afterwards hold exactly the requests in flight.
+  // Even if check_arrival throws, active_ must hold exactly the requests in flight afterwards.
   for (std::size_t i = 0; i < active_count_; ++i) {
     const auto [request, message] = active_[i];
     const Line& line = lines_[static_cast<std::size_t>(message)];

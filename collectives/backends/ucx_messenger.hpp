@@ -1,12 +1,12 @@
-// Messages over UCX tag matching. The tag holds everything that sender and receiver must agree on:
+// Sends messages by UCX tag matching. The tag holds all values that must be equal on sender and receiver:
 //
 //   group id : 12 | incarnation : 12 | sequence : 8 | source : 12 | hash of the call : 20
 //
-// A receive matches a message if all bits but the hash are equal. The hash arrives with the message, so a call that differs
-// between ranks is detected at no cost. The incarnation distinguishes successive groups with the same id
-// (CallAgreement::mark). The sequence is the call's number modulo 256. Calls s and s + 256 are never confused, because a
-// group has few calls in flight. Moreover, a peer sends its messages of call s before those of call s + 256, and UCX matches
-// messages in the order in which they were sent.
+// A receive matches a message if all tag bits except the hash are equal. The hash arrives with the message, so the receiver
+// detects at no cost that the sender made a different call. The incarnation distinguishes successive groups with the same id
+// (CallAgreement::mark). The sequence is the call's number modulo 256. The calls s and s + 256 are never confused, because a
+// group has at most 8 calls in flight. Moreover, a peer sends the messages of call s before the messages of call s + 256.
+// UCX matches messages in the order in which they were sent.
 #pragma once
 #include <vector>
 
@@ -29,7 +29,7 @@ class UcxMessenger final : public chorale::Messenger {
  private:
   struct Line {   // a message of the plan
     int peer;     // world rank
-    ucp_ep_h to;  // null: a receive from the peer
+    ucp_ep_h to;  // null: receives from the peer
     std::size_t bytes;
     ucp_tag_t tag;  // without the sequence and the hash
   };

@@ -1,5 +1,5 @@
-// Direct barrier: each of the p ranks signals all others. Takes one round and p(p−1) messages. On mapped memory these
-// messages are cheap, because each rank only reads the flags of p−1 ranks.
+// Direct barrier: each of the p ranks signals all other ranks. The barrier takes one round and p(p−1) messages. On mapped
+// memory, these messages are cheap, because each rank only reads the flags of p−1 ranks.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::barrier {

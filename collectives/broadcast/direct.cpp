@@ -1,6 +1,6 @@
-// Direct broadcast: the root sends the whole vector to each of the p − 1 other ranks, in one round. On mapped memory all
-// ranks copy at the same time. The root writes one of the p blocks to each receiver, and the receiver reads the other
-// blocks. So every rank copies (p−1)/p of the vector.
+// Direct broadcast: the root sends the complete vector to each of the p − 1 other ranks, in one round. On mapped memory, all
+// ranks copy at the same time. The root writes one of the vector's p blocks to each receiver, and the receiver reads the
+// other p − 1 blocks. So every rank copies (p−1)/p of the vector.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::broadcast {

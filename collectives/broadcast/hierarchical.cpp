@@ -1,10 +1,11 @@
-// Hierarchical broadcast, for links that are fast within a host and slow between hosts. The root's host sends each other
-// host a different part of the vector, and these hosts exchange their parts. So the vector leaves the root's host once and
-// enters every other host once, and no algorithm can send less. No other host sends more than the root's host does.
+// Hierarchical broadcast, for links that are fast within a host and slow between hosts. The root's host sends a different
+// part of the vector to each of the other hosts, and these hosts exchange their parts. So the root's host sends the vector
+// once, and every other host receives it once, which is the minimum for any algorithm. No other host sends more data than
+// the root's host.
 //
 //   hosts 0 0 1 1 2 2, root 0    rank 0 gives rank 1 lane 1
-//                                rank 0 sends lane 0, and rank 1 lane 1: the first half to host 1, the second to host 2
-//                                ranks 2 and 4 exchange the halves of lane 0, ranks 3 and 5 those of lane 1
+//                                rank 0 sends lane 0, rank 1 sends lane 1: the first half to host 1, the second to host 2
+//                                ranks 2 and 4 exchange the halves of lane 0, ranks 3 and 5 the halves of lane 1
 //                                each host gathers both lanes
 #include "collectives/schedule/hierarchy.hpp"
 

@@ -1,6 +1,6 @@
-// How a rank gives up on the calls of a group after an error, so that no peer touches their buffers afterwards. Once a call
-// has thrown, its caller may free the buffers. But a message may still be on its way to a buffer, or a slow peer may still
-// read or write that buffer.
+// After an error, a rank gives up on all calls of the group. The procedure ensures that no peer accesses the calls' buffers
+// afterwards. Once a call has thrown, its caller may free the buffers. But a message may still be on its way to a buffer, or
+// a slow peer may still read or write that buffer.
 //
 //   an error ──▶ abandon: cancel receives that no message has matched, and stop progress on all calls
 //            ──▶ poison: tell the peers why
@@ -9,10 +9,10 @@
 //            ──▶ wait until no peer can read a buffer any more                     at most 5 s
 //            ──▶ the caller sees the error
 //
-// A waiting peer regularly checks whether a rank gave up: by control messages (message/control.hpp) or, on mapped memory, in
-// shared flags (mapped/flag_page.hpp). The peer then gives up in the same way. If a buffer may still be written to after 30
-// s, this rank ends its process. An error that ends the job is better than wrong results. Late reads are harmless, because
-// the reader's call has failed too.
+// A waiting peer regularly checks whether a rank gave up. The waiting peer learns this from control messages
+// (message/control.hpp) or, on mapped memory, from shared flags (mapped/flag_page.hpp). The peer then gives up in the same
+// way. If a peer may still write to a buffer after 30 s, this rank ends its process. An error that ends the job is better
+// than wrong results. A peer's late reads are harmless, because the peer's call has failed too.
 #pragma once
 #include <memory>
 #include <vector>
@@ -26,8 +26,8 @@ class AbandonedOperations {
  public:
   ~AbandonedOperations();  // leaks operations whose memory peers may still access
   void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
-  void cancel() noexcept;  // only the first of these steps, for a rank that ends at once
-  void let_go(Group& group, Clock& clock, const std::string& why) noexcept;  // the sequence above
+  void cancel() noexcept;  // runs only the first step; for a rank that ends at once
+  void let_go(Group& group, Clock& clock, const std::string& why) noexcept;  // runs all steps of the picture above
 
  private:
   bool any(bool (Operation::*question)() noexcept) noexcept;  // whether `question` is true of at least one operation

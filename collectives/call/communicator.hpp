@@ -1,4 +1,4 @@
-// The public header include/chorale/communicator.hpp, with the types that it only names.
+// Includes the public header chorale/communicator.hpp and the definitions of the types that the public header only declares.
 #pragma once
 #include <chorale/communicator.hpp>
 

@@ -16,7 +16,7 @@ namespace {
 
 bool is_on_device(const Call& call) { return !(call.input.count > 0 ? call.input : call.output).device.is_host(); }
 
-// The key's rows (see everybodys_counts) for a call that no rank makes in place.
+// Returns the rows of the key (see everybodys_counts) for a call that is out of place on all ranks.
 std::vector<std::int64_t> rows_of_key(Counts everybodys, int size) {
   const auto p = static_cast<std::size_t>(size);
   std::vector<std::int64_t> rows;
@@ -32,7 +32,7 @@ std::vector<std::int64_t> rows_of_key(Counts everybodys, int size) {
 }  // namespace
 
 // If this rank gave up on the group, the group's id is not used again. Messages of the group may still be in flight, and
-// must not reach a later group.
+// they must not reach a later group.
 Communicator::State::~State() {
   if (!gave_up_.empty()) return;
   if (!is_pair) world->free_ids[membership.id] = 1;
@@ -54,9 +54,10 @@ std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
   return operation;
 }
 
-// Only the root needs both buffers of a collective that has a root. Another rank ignores one of them, which may have any
-// type, device and size. The ignored buffer is replaced. In an in-place call it becomes the buffer that this rank uses.
-// Otherwise it becomes an empty buffer of the same type and device.
+// In a collective with a root, only the root needs both buffers. All other ranks ignore either the input or the output,
+// which may have any type, device and size. This function replaces the ignored buffer. If the call is in place, the ignored
+// buffer becomes equal to the used buffer. If the call is out of place, the ignored buffer becomes an empty buffer with the
+// type and device of the used buffer.
 Call Communicator::State::used(Call call) const {
   if (!has_root(call.what) || rank() == call.root) return call;
   const bool gives = call.what == Collective::reduce || call.what == Collective::gather;
@@ -99,8 +100,8 @@ void Communicator::State::run_ours(const Call& call) {
 }
 
 // Cuts a call whose buffers are staged (staged_operation.hpp) into pieces. In all_reduce, reduce and broadcast, each output
-// element depends only on the same element of the inputs, so the pieces can be separate calls. With several pieces in
-// flight, copies of one piece overlap messages of another. Only pieces in flight need bounce buffers.
+// element depends only on the same element of the inputs, so the pieces can be separate calls. While several pieces are in
+// flight, the copies of one piece overlap the messages of other pieces. Only pieces in flight need bounce buffers.
 std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   const Slice& vector = call.input.count > 0 ? call.input : call.output;
   const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
@@ -110,15 +111,16 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   std::vector<Call> pieces;
   for (std::int64_t first = 0; first < vector.count; first += each) {
     Call piece = call;
-    for (Slice* slice : {&piece.input, &piece.output})  // an ignored buffer is empty
+    for (Slice* slice : {&piece.input, &piece.output})  // an ignored buffer is empty, so it is not cut
       if (slice->count > 0) *slice = slice->narrow(first, std::min(each, vector.count - first));
     pieces.push_back(piece);
   }
   return pieces;
 }
 
-// Whether earlier device work on the buffers must be done before the call starts. This holds for device buffers if the
-// transport works on the host, as mpi does. It also holds for host buffers if the transport works on devices, as nccl does.
+// Whether a call must wait for the device before it starts. If the transport works on the host, as mpi does, a call on
+// device buffers waits for the earlier device work. If the transport works on devices, as nccl does, a call on host buffers
+// waits until its input is on the device.
 bool Communicator::State::awaits_input(const Call& call) const {
   return is_on_device(call) == world->transport->reaches(false, false);
 }
@@ -128,7 +130,7 @@ bool Communicator::State::is_staged(const Call& call) const { return !world->tra
 Request::PendingCall* Communicator::State::launch(const Call& given, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
   const std::vector<Call> pieces = pieces_of(used(given));
-  std::vector<std::shared_ptr<Route>> planned;  // all pieces are planned before the first begins, because planning may throw
+  std::vector<std::shared_ptr<Route>> planned;  // planning may throw, so all pieces are planned before the first begins
   for (const Call& piece : pieces) planned.push_back(route_of(piece));
   Request::PendingCall* first = nullptr;
   Request::PendingCall** place = &first;
@@ -170,7 +172,7 @@ void Communicator::State::move(Request::PendingCall& call) try {
   give_up(error);
 }
 
-// Several calls may await their inputs at once, but they begin in call order.
+// Several calls may wait for their inputs at the same time, but calls begin in call order.
 bool Communicator::State::begin(Request::PendingCall& call) {
   refuse_after_giving_up();
   if (!call.operation) {
@@ -213,7 +215,7 @@ void Communicator::State::abandon(Request::PendingCall& call) {
   call.over = true;
 }
 
-// A usage error, such as an algorithm that does not fit, occurs on all ranks and leaves the group intact. After any other
+// A usage error, such as an algorithm that does not fit, occurs on all ranks, and the group remains usable. After any other
 // error, this rank stops all calls of the group and tells its peers, which then stop their calls too.
 void Communicator::State::give_up(const std::exception& error) noexcept {
   const auto* known = dynamic_cast<const Error*>(&error);
@@ -234,8 +236,8 @@ int Communicator::State::launched_rank(int member) const {
   return world->runtime ? world->runtime->launched_rank(rank) : rank;
 }
 
-// All members know the same ids, ranks and offers. So the mark is equal on all members, and different for groups that exist
-// at the same time.
+// All members know the same group id, ranks and offers. So the mark is equal on all members. Groups that exist at the same
+// time have different marks.
 Flight::Group Communicator::State::in_flight_recorder() const {
   if (!engine->flight()) return {};
   std::vector<int> ranks;
@@ -279,10 +281,10 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
   return routes.of(call, key);
 }
 
-// On mapped memory and over NCCL, each rank must know the counts of all ranks, and which ranks work in place. The ranks
-// exchange these data first, unless the caller passes the counts of all ranks. The call's key holds all of these data. The
-// key has one row per rank: the counts that the rank sends to each rank, the counts that it receives from each rank, and
-// whether it works in place.
+// On mapped memory and over NCCL, each rank must know the counts of all ranks, and must know which ranks work in place. The
+// ranks exchange these data first, unless the caller passes the counts of all ranks. The call's key holds the data of all
+// ranks, one row per rank. A rank's row has the counts that the rank sends to each rank, then the counts that it receives
+// from each rank. The last entry of the row says whether the rank works in place.
 std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
   if (!call.everybodys.empty()) return rows_of_key(call.everybodys, size());
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());

@@ -17,8 +17,8 @@
 
 namespace chorale {
 
-// The most calls of a group that may be in flight, counted from the oldest unfinished call to the newest begun one. Backends
-// must be able to tell that many consecutive calls apart.
+// The maximum number of calls of a group in flight, counted from the oldest unfinished call to the newest call that has
+// begun. Backends must be able to distinguish this many consecutive calls.
 constexpr std::uint64_t most_in_flight = 8;
 
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
@@ -34,14 +34,14 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   int rank() const { return membership.rank; }
   int size() const { return static_cast<int>(membership.members.size()); }
-  int launched_rank(int member) const;  // the member's number among all launched ranks
+  int launched_rank(int member) const;  // the member's rank number among all launched ranks
 
   void run(const Call& call);
   void run_ours(const Call& call);
   Request::PendingCall* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
   void move(Request::PendingCall& call);               // makes progress without waiting; stores an error in the call
-  void give_up(const std::exception& error) noexcept;  // on all calls of the group
-  void abandon(Request::PendingCall& call);            // on one call
+  void give_up(const std::exception& error) noexcept;  // ends all calls of the group
+  void abandon(Request::PendingCall& call);            // gives up on one call
   State& pair(int from, int to);
   Call used(Call call) const;  // the call without the buffers that this rank ignores
   const std::shared_ptr<Route>& route_of(const Call& used);
@@ -72,10 +72,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Flight::Group in_flight_recorder() const;
 
   const Flight::Group in_flight_;
-  bool is_ours_ = false;            // the communicator itself makes the current call, for example in split()
+  bool is_ours_ = false;            // the communicator itself makes the current call, as in split()
   std::uint8_t token_[2] = {1, 0};  // input and output of barriers
   std::uint64_t sequence_ = 0, history_ = 0;
-  std::uint64_t oldest_ = 1, over_ = 0;      // the oldest unfinished call; bit i of over_: call oldest_ + i is over
+  std::uint64_t oldest_ = 1, over_ = 0;      // the oldest unfinished call; bit i of over_ is set if call oldest_ + i is over
   std::deque<Request::PendingCall*> queue_;  // calls that have not begun, in order
   std::uint64_t awaiting_ = 0;               // number of queued calls that have an operation and wait for their input
   std::string gave_up_;

@@ -10,8 +10,8 @@ namespace chorale {
 
 namespace {
 
-// While a guard watches, it alone decides whether a run hangs. Without a guard, a wait ends after this time, or after its
-// own limit if that is longer.
+// While a guard is running, only the guard decides whether a run hangs. If the guard dies, a wait ends after this time, or
+// after its own limit if that is longer.
 constexpr double unguarded_seconds = 600;
 
 }  // namespace
@@ -38,7 +38,8 @@ std::vector<Request::PendingCall*> ProgressEngine::calls_of(const Communicator::
   return found;
 }
 
-// A number that changes whenever a step of any call completes. A wait compares it with an earlier value to detect progress.
+// Returns a number that changes whenever a step of any call completes. A wait compares this number with an earlier value to
+// detect progress.
 std::uint64_t ProgressEngine::moved() const {
   std::uint64_t steps = 0;
   for (const Request::PendingCall* call : calls_)
@@ -65,7 +66,7 @@ void ProgressEngine::poll() {
   examine();
 }
 
-// Each error is stored in its call. The wait for that call throws it.
+// An error is stored in the call in which it occurs. The wait for that call throws the error.
 void ProgressEngine::examine() {
   for (Request::PendingCall* call : calls_) try {
       if (call->sequence != 0 && call->operation) call->operation->examine();
@@ -74,7 +75,7 @@ void ProgressEngine::examine() {
     }
 }
 
-// Records for the guard in which calls this rank waits, and which rank must act next in each of them.
+// Records for the guard the calls in which this rank waits and, for each call, the rank that must act next.
 void ProgressEngine::tell_guard() {
   if (!flight_) return;
   for (Request::PendingCall* call : calls_) try {
@@ -82,7 +83,7 @@ void ProgressEngine::tell_guard() {
       const int awaited = call->operation->awaits();
       flight_->stands(call->ticket, call->operation->moved(), awaited < 0 ? -1 : call->group->launched_rank(awaited));
     } catch (...) {
-      call->trouble = std::current_exception();  // that rank made a different call
+      call->trouble = std::current_exception();  // the awaited rank made a different call
     }
   flight_->waits(patience_seconds_, moved(), finishing_ ? finishing_->ticket : 0);
 }

@@ -1,5 +1,5 @@
-// The calls that a rank has in flight, and their progress. There is no helper thread. Instead, a waiting rank makes progress
-// on all its calls, in all groups of all worlds that share the engine.
+// The progress engine holds the calls that a rank has in flight. There is no helper thread. While a rank waits for one call,
+// the engine makes progress on all calls of the rank. The calls may belong to any group of any world that shares the engine.
 #pragma once
 #include <vector>
 
@@ -12,21 +12,21 @@ namespace chorale {
 
 struct Route;
 
-// A call, or one piece of a call that was cut, from its start until it is over.
+// The state of a call, or of one piece of a call that was cut, from the start until the end.
 struct Request::PendingCall {
   // A started call keeps its group alive. If the group is a pair (two ranks that exchange messages), the call also keeps the
-  // pair's parent, the group in which the pair was made. Members are destroyed from last to first: operation, group, parent.
+  // parent group alive, in which the pair was made. Members are destroyed from last to first: operation, group, parent.
   std::shared_ptr<Communicator::State> keeps_parent = nullptr, keeps_group = nullptr;
   Communicator::State* group = nullptr;
   std::shared_ptr<Route> route = nullptr;  // keeps the route alive if the group forgets it
-  bool blocking = false;                   // true: a native call may block (Communicator::block_in_native)
+  bool blocking = false;                   // true: a native call may block (see block_in_native)
   void *input = nullptr, *output = nullptr;
   std::unique_ptr<Operation> operation = nullptr;
   std::uint64_t sequence = 0;         // 0: not begun yet
   PendingCall* next_piece = nullptr;  // the next piece of the same call, if the call was cut
   bool over = false;
   std::exception_ptr trouble = nullptr;  // the error that this call ended with
-  std::uint64_t ticket = 0;              // in this rank's flight recorder
+  std::uint64_t ticket = 0;              // identifies the call in this rank's flight recorder
 };
 
 class ProgressEngine {
@@ -35,7 +35,7 @@ class ProgressEngine {
   ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds, Flight* flight);
 
   void progress();  // makes progress on all calls that are not over
-  void poll();      // the same, for callers that do not wait; every 256th time it also checks for errors of peers
+  void poll();      // progress() for callers that do not wait; every 256th time it also checks for errors of peers
   void add(Request::PendingCall* call) { calls_.push_back(call); }
   void remove(const Request::PendingCall* call) { std::erase(calls_, call); }
   std::vector<Request::PendingCall*> calls_of(const Communicator::State* group) const;
@@ -53,7 +53,7 @@ class ProgressEngine {
 
   Waiting waiting_, briefly_;
   Flight* const flight_;
-  const double patience_seconds_;  // the time limit that the guard is told
+  const double patience_seconds_;  // the time limit that this rank reports to the guard
   std::uint64_t polls_ = 0;
   const Request::PendingCall* finishing_ = nullptr;  // the call that was waited for most recently
   std::vector<Request::PendingCall*> calls_;         // the calls of one group are in call order

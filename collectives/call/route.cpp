@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_exchanges = 16, most_others = 240;
 
-// A buffer that is too long is an error too, because its last elements would be left out silently.
+// A buffer that is too long is an error too, because the collective would silently ignore its last elements.
 void check_buffers(const Call& call, const Problem& p) {
   const auto name = name_of(call.what);
   if (call.what == Collective::barrier) return;
@@ -31,7 +31,7 @@ void check_buffers(const Call& call, const Problem& p) {
   require((!gives || call.input.data) && (!gets || call.output.data), "{} on rank {}: a buffer is null", name, p.rank);
 }
 
-// The counts of all ranks must contain those of this rank.
+// Checks that the counts of all ranks contain the counts that this rank passes.
 void check_everybodys(const Call& call, int rank, int size) {
   if (call.everybodys.empty()) return;
   const auto p = static_cast<std::size_t>(size), me = static_cast<std::size_t>(rank);
@@ -46,9 +46,9 @@ void check_everybodys(const Call& call, int rank, int size) {
           "{} on rank {}: a call with the counts of all ranks cannot be in place", name_of(call.what), rank);
 }
 
-// A hash of everything that must be equal on all ranks. In an uneven all_to_all each rank has its own counts, and in_place
-// may differ too, because a rank that sends or receives nothing may have no buffer. `all_known`: the key has the counts of
-// all ranks, which must be equal everywhere.
+// Returns a hash of all properties of a call that must be equal on all ranks. In an uneven all_to_all, each rank has its own
+// counts. in_place may differ between ranks too, because a rank that sends or receives nothing may have no buffer.
+// `all_known`: the key has the counts of all ranks, so the key must be equal on all ranks.
 std::uint64_t signature_of(const Key& key, const Choice& choice, bool all_known) {
   std::uint64_t hash = 1;
   for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),
@@ -61,7 +61,7 @@ std::uint64_t signature_of(const Key& key, const Choice& choice, bool all_known)
   if (!is_uneven || all_known)
     for (const std::int64_t count : key.counts) hash = hash_with(hash, static_cast<std::uint64_t>(count));
   for (const char letter : choice.algorithm) hash = hash_with(hash, static_cast<std::uint64_t>(letter));
-  return hash | 1;  // 0 means: not compared
+  return hash | 1;  // never 0, because 0 means that calls are not compared
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ const Routes::Known& Routes::find_or_plan(const Key& key) {
   return *known_.emplace(key, std::move(route)).first;
 }
 
-// Calls in flight hold their routes, so a route may be forgotten at any time.
+// Calls in flight keep their routes alive, so the table may drop a route at any time.
 const Routes::Known& Routes::find_or_plan_exchange(const Key& key) {
   const auto found = std::ranges::find(exchanges_, key, &Known::first);
   if (found != exchanges_.end()) return *found;

@@ -1,10 +1,11 @@
-// A Route holds what is prepared for all calls with the same key (decision.hpp), so that they are planned only once.
+// A Route holds the plan and the prepared operations for all calls with the same key (decision.hpp), so that these calls are
+// planned only once.
 //
 //   Call ── Key ──▶ Route: the plan, why it was chosen, and idle operations for the next call with that key
 //
 // Planning a new route takes 3 to 20 µs on up to four ranks. Idle operations may hold workspace, so a group keeps at most
-// 256 routes. Of these, 16 are for uneven all_to_alls, whose counts may change in every call, for example when tokens are
-// routed to experts.
+// 256 routes. At most 16 of these routes are for uneven all_to_alls. Their counts may change in every call, for example when
+// tokens are routed to experts.
 #pragma once
 #include <deque>
 #include <map>
@@ -23,21 +24,21 @@ struct Route {
   Choice choice;
   std::vector<std::unique_ptr<Operation>> free;  // operations that no call is using
   std::int64_t bytes_sent = 0;                   // by this rank in each call; −1: unknown
-  std::int64_t bytes_crossing = 0;               // of these, to ranks on other hosts
+  std::int64_t bytes_crossing = 0;               // the part of bytes_sent that goes to other hosts
 };
 
 class Routes {
  public:
   Routes(const World& world, const Membership& group, bool is_pair) : world_(world), group_(group), is_pair_(is_pair) {}
 
-  // The route for this call, whose key is `key`; plans it if the key is new. The reference is valid until `of` or `forget`
-  // is called again.
+  // Returns the route for this call, whose key is `key`. If the key is new, plans the route. The reference is valid until
+  // the next call of `of` or `forget`.
   const std::shared_ptr<Route>& of(const Call& call, const Key& key);
 
-  // Settings for new routes. Call `forget` after changing one.
+  // Settings for new routes. Call `forget` after changing a setting.
   RequestedAlgorithms chosen;
-  bool check = true;       // whether calls are compared between ranks
-  std::vector<int> hosts;  // of the group's ranks: Problem::hosts
+  bool check = true;       // whether ranks compare their calls
+  std::vector<int> hosts;  // the hosts of the group's ranks (Problem::hosts)
   void forget();
 
  private:
@@ -52,7 +53,7 @@ class Routes {
   const Membership& group_;
   const bool is_pair_;
   std::map<Key, std::shared_ptr<Route>> known_;
-  std::deque<Known> exchanges_;    // the newest uneven all_to_alls; their counts may never recur
+  std::deque<Known> exchanges_;    // the newest routes of uneven all_to_alls
   const Key* last_key_ = nullptr;  // consecutive calls often have the same key
   std::shared_ptr<Route> last_;
 };

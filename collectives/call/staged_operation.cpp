@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::int64_t cache_line = 64;
 
-// The plan of the same call on the bounce buffers. Averages are divided on the host, outside the inner operation.
+// Returns the plan of the same call on the bounce buffers. The inner operation does not divide averages; the division is
+// done on the host.
 Plan other_side(Plan plan) {
   plan.on_device = !plan.on_device;
   plan.divide = false;
@@ -76,7 +77,7 @@ void StagedOperation::abandon() noexcept {
   if (stage_ == Stage::call) inner_->abandon();
 }
 
-// A copy needs no action by a peer, so only inner_ may depend on peers.
+// Only inner_ depends on peers. In the other stages, only the copy in flight may still write to a buffer.
 bool StagedOperation::may_be_written() noexcept { return stage_ == Stage::call ? inner_->may_be_written() : !copy_->over(); }
 
 void StagedOperation::examine() {

@@ -1,19 +1,20 @@
-// A call on buffers that the transport cannot reach. For nccl these are host buffers. For shm they are device buffers, and
-// so for ucx and mpi unless their library is CUDA-aware. The input is copied to a bounce buffer, a buffer that the transport
-// reaches. The call runs on bounce buffers, and the result is copied to the caller's output.
+// A StagedOperation runs a call on buffers that the transport cannot access. nccl cannot access host buffers. shm cannot
+// access device buffers. Without a CUDA-aware library, ucx and mpi cannot access device buffers either. The input is copied
+// to a bounce buffer, a buffer that the transport can access. The call runs on bounce buffers, and the result is copied to
+// the caller's output.
 //
 //   device   input ─┐ fetch                            send ┌─▶ output
-//   host            └─▶ bounce buffer ── the operation ──▶ bounce buffer ┘           the reverse for nccl
+//   host            └─▶ bounce buffer ── the operation ──▶ bounce buffer ┘           nccl swaps device and host
 //
-// Bounce buffers are allocated once per operation, in the transport's own memory. For shm this is mapped memory, so peers
-// read bounce buffers directly. Host bounce buffers are pinned. The copy of the input waits for all device work that was
-// enqueued before the call. The output is complete once progress() returns true. Copies are polled like messages, so nothing
-// blocks on them (src/memory/async_copy.hpp). A library matches native collectives by their order. So a call starts only
-// after all earlier calls of its group (communicator_state.cpp), even if the copy of its input completed first.
+// Bounce buffers are allocated once per operation, in the transport's own memory. shm allocates them in mapped memory, so
+// peers read bounce buffers directly. Host bounce buffers are pinned. A copy from the device waits for all device work that
+// was enqueued before the call. The output is complete once progress() returns true. Copies are polled like messages, so no
+// copy blocks the host (src/memory/async_copy.hpp). A library matches native collectives by their order. So calls of a group
+// start in call order (communicator_state.cpp), even if the input copy of a later call completes first.
 //
 // Cost: each byte of input and output is copied once between host and device, in addition to the operation's cost. The
-// communicator cuts a large all_reduce, reduce or broadcast into pieces and has several in flight (communicator_state.cpp).
-// So copies of one piece overlap messages of another.
+// communicator cuts a large all_reduce, reduce or broadcast into pieces and has several pieces in flight
+// (communicator_state.cpp). So the copies of one piece overlap the messages of other pieces.
 #pragma once
 #include <memory>
 
@@ -26,8 +27,8 @@ constexpr std::int64_t staged_piece_bytes = 1 << 20;
 
 class StagedOperation final : public Operation {
  public:
-  // `plan` says where the caller's buffers are. `device` is the memory of the device on which either the buffers or the
-  // bounce buffers lie.
+  // `plan` says whether the caller's buffers are on the host or on the device. `device` is the memory of the device that
+  // holds either the caller's buffers or the bounce buffers.
   StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator host);
   ~StagedOperation() override;
 
@@ -45,8 +46,9 @@ class StagedOperation final : public Operation {
  private:
   Plan plan_;
   std::shared_ptr<Memory> device_;
-  // Holds the bounce buffers of input and output, one after the other; in place, they share one vector. Declared before
-  // inner_, so destroyed after it: after an error, messages of inner_ may still arrive here.
+  // Holds the bounce buffer of the input, followed by the bounce buffer of the output. In an in-place call, both are parts
+  // of one vector. bounce_ is declared before inner_ and so is destroyed after inner_, because messages of inner_ may still
+  // arrive here after an error.
   Buffer bounce_;
   std::unique_ptr<Operation> inner_;
   enum class Stage : std::uint8_t { input, call, output } stage_ = Stage::input;

@@ -26,7 +26,7 @@ std::string text_on_rank_0(const mpi::Runtime& runtime, const std::string& file)
   return mpi::broadcast(runtime.world(), runtime.rank() == 0 ? contents_of(file).value_or("") : "");
 }
 
-// All ranks use the tuning table and the machine file of rank 0, even on other hosts, because all must choose the same
+// All ranks use rank 0's tuning table and machine file, even ranks on other hosts, because all ranks must choose the same
 // algorithm.
 Selector selector_of_rank_0(const mpi::Runtime& runtime) {
   const std::string tuning = default_tuning_file().string(), machine = default_machine_file().string();
@@ -36,8 +36,8 @@ Selector selector_of_rank_0(const mpi::Runtime& runtime) {
                   mpi::broadcast(runtime.world(), machine_signature()));
 }
 
-// Whether this rank's set of cores is shared by more ranks than it has cores. Launchers either give each rank its own cores,
-// or give all cores to all ranks.
+// Whether this rank's set of cores is used by more ranks than the set has cores. Launchers either bind each rank to its own
+// cores, or let all ranks use all cores.
 bool oversubscribed(Transport& transport) {
   const std::vector<int> cores = allowed_cpus();
   const auto place = static_cast<std::int64_t>(std::hash<std::string>{}(host_name() + cpu_ranges(cores)));
@@ -65,10 +65,9 @@ World::World(std::shared_ptr<Transport> joined, Clock& its_clock, const WorldOpt
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
-// If neither of two ranks waited for the other, their last calls may differ without an error so far. A rank that leaves a
-// group sends its last call in a farewell message, and the rank that leaves last compares the calls. So this rank still
-// listens for farewells for 2 s. A rank that leaves later than that receives this rank's farewell and detects the difference
-// itself.
+// The last calls of two ranks may differ without an error if neither rank waited for the other. A rank that leaves a group
+// sends a farewell message with its last call, and the rank that leaves last compares the calls. So this rank still receives
+// farewells for 2 s. A rank that leaves after these 2 s receives this rank's farewell and detects the difference itself.
 World::~World() {
   constexpr double patience_seconds = 2;
   if (std::uncaught_exceptions() > 0) return;
@@ -131,7 +130,7 @@ Communicator Communicator::split(int color, int key) const {
   require(id < static_cast<std::ptrdiff_t>(free_ids.size()), "all {} group ids are in use: no group can be added",
           free_ids.size());
 
-  std::vector<int> ranks;  // members of the new group, as ranks of the parent
+  std::vector<int> ranks;  // members of the new group, as ranks in the parent group
   for (int r = 0; r < p; ++r)
     if (color >= 0 && wishes[2 * static_cast<std::size_t>(r)] == color) ranks.push_back(r);
   std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {

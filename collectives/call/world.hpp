@@ -1,5 +1,5 @@
-// The state that all groups of a world share on one rank: the transport, its memory, the selector that `auto` uses, and the
-// free group ids.
+// A World is the state that all groups of a world share on one rank. A World holds the transport, the transport's memory,
+// the selector for `auto`, and the free group ids.
 #pragma once
 #include <memory>
 #include <vector>
@@ -16,18 +16,18 @@ struct World {
   World(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options);
   ~World();
   Clock& clock;
-  std::shared_ptr<const mpi::Runtime> part;  // used by the transport: WorldOptions::part
-  const mpi::Runtime* runtime;               // null if ranks are threads
+  std::shared_ptr<const mpi::Runtime> part;  // the transport uses this runtime (WorldOptions::part)
+  const mpi::Runtime* runtime;               // null if the ranks are threads
   std::shared_ptr<Transport> transport;
   Ledger ledger;
   Allocator allocator;             // allocates the transport's memory
-  std::shared_ptr<Memory> device;  // memory of the device where callers' buffers may lie; null if there is none
+  std::shared_ptr<Memory> device;  // memory of the device for callers' buffers; null if there is none
   std::shared_ptr<const Selector> selector;
-  std::vector<std::uint8_t> free_ids;  // 1 if this rank is in no group with that id
+  std::vector<std::uint8_t> free_ids;  // by id: 1 if this rank is in no group with this id
 };
 
-// Prints the error and ends the process. For destructors, which cannot throw, when they find that ranks made different
-// calls.
+// Prints the error and ends the process. Destructors, which cannot throw, call this function when they find that ranks made
+// different calls.
 [[noreturn]] void end_rank(const std::exception& error, const World& world);
 
 }  // namespace chorale

@@ -17,7 +17,7 @@ std::int64_t even_first(std::int64_t total, int size, int rank) {
   return total / size * rank + std::min<std::int64_t>(rank, total % size);
 }
 
-// The size of the whole vector, derived from this rank's buffers.
+// Returns the number of elements of the complete vector, derived from this rank's buffers.
 std::int64_t total_of(const Call& call, int size) {
   if (!call.counts.empty() && call.what != Collective::all_to_all) return sum_of(call.counts);
   switch (call.what) {
@@ -30,8 +30,8 @@ std::int64_t total_of(const Call& call, int size) {
   }
 }
 
-// Whether a request for this algorithm applies to the call. A request for all collectives that have an algorithm of some
-// name does not apply to uneven exchanges if the algorithm needs equal blocks.
+// Whether a user's request for an algorithm applies to the call. A request that was made for all collectives does not apply
+// to an uneven all_to_all if the algorithm needs equal blocks.
 bool applies(const Choice& asked, const Key& key) {
   if (key.is_ours || asked.algorithm == "auto") return false;
   if (!is_uneven_exchange(key) || !asked.everywhere) return true;
@@ -47,8 +47,8 @@ Choice choice_for(const Key& key, const Problem& problem, const Preferences& pre
                                      native_agrees(problem, key.dtype, key.op));
 }
 
-// Whether the algorithm fits on all ranks. In an uneven all_to_all, a rank may know only its own counts. Then the algorithm
-// must fit all possible counts.
+// Whether the algorithm fits on all ranks. In an uneven all_to_all, a rank may know only its own counts. A rank without the
+// counts of all ranks requires that the algorithm fits all possible counts.
 bool fits_everywhere(const Algorithm& algorithm, const Key& key, const Problem& problem,
                      std::span<const Problem> everybodys) {
   if (!everybodys.empty())
@@ -83,8 +83,8 @@ Key key_of(const Call& call, int size, bool is_one_vector) {
   key.counts.assign(call.counts.begin(), call.counts.end());
   if (call.what == Collective::all_to_all) key.counts.insert(key.counts.end(), call.taken.begin(), call.taken.end());
   if (is_uneven_exchange(call)) return key;
-  // An empty block has no meaningful address, so if any block is empty, all ranks treat the call as out of place. That is
-  // correct even where a rank's input is its own block of the output.
+  // An empty block has no meaningful address, so if any block is empty, all ranks treat the call as out of place. Treating
+  // the call as out of place is correct even on a rank whose input is its own block of the output.
   const bool is_cut = call.what == Collective::all_gather || call.what == Collective::reduce_scatter;
   const bool any_empty = call.counts.empty() ? key.count < size : std::ranges::count(call.counts, 0) > 0;
   const bool has_no_form =

@@ -19,7 +19,7 @@
 namespace chorale {
 namespace {
 
-constexpr int most_ranks_priced = 32;  // more ranks change the times of algorithms, but hardly the order of the times
+constexpr int most_ranks_priced = 32;  // with more ranks, the ranking of the algorithms hardly changes
 constexpr std::int64_t worth_cutting = 256 << 10;
 constexpr int usual_chunks = 8;
 
@@ -32,14 +32,14 @@ double distance(std::int64_t a, std::int64_t b) {
   return std::abs(std::log2(static_cast<double>(a + 1) / static_cast<double>(b + 1)));
 }
 
-// The hosts of `size` ranks that are picked evenly from the ranks of the problem.
+// Picks `size` ranks evenly from the ranks of the problem, and returns the hosts of these ranks.
 std::vector<int> thinned(const Problem& problem, int size) {
   std::vector<int> ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(rank * problem.size / size);
   return hosts_among(ranks, problem.hosts);
 }
 
-// The schedules of all ranks; none if the algorithm does not fit or has no schedule.
+// Returns the schedules of all ranks, or none if the algorithm does not fit or has no schedule.
 std::vector<Schedule> schedules(const std::string& algorithm, int chunks, const Problem& problem) {
   const Algorithm* row = find_algorithm(problem.what, algorithm);
   if (!row || !fits(*row, problem)) return {};
@@ -111,7 +111,7 @@ const std::vector<Choice>& Selector::priced(const std::string& backend, const Pr
     if (algorithm.what != problem.what || !fits(algorithm, even)) continue;
     for (const int chunks : {1, usual_chunks}) {
       if (chunks > 1 && bytes < worth_cutting) continue;
-      const double seconds = predict(backend, algorithm.name, chunks, even, DType::u8);  // for all types
+      const double seconds = predict(backend, algorithm.name, chunks, even, DType::u8);  // one prediction for all types
       const std::string cut = chunks > 1 ? fmt::format(" in {} chunks", chunks) : "";
       all.push_back(
           {seconds,
@@ -137,7 +137,7 @@ Choice Selector::choose(const std::string& backend, const Problem& problem, std:
   if (best) return {best->algorithm, best->chunks, best->why()};
   for (const Choice& choice : priced(backend, problem, bytes))
     if (can_run(choice.algorithm, problem, false)) return choice;
-  for (const Algorithm& algorithm : all_algorithms())  // if none of the priced algorithms fits, takes the first that fits
+  for (const Algorithm& algorithm : all_algorithms())  // no priced algorithm fits: takes the first that fits
     if (algorithm.what == problem.what && fits(algorithm, problem)) return {algorithm.name, 1, "nothing else fits"};
   misuse(fmt::format("no algorithm of ours fits {} on {} ranks", name_of(problem.what), problem.size),
          std::source_location::current());

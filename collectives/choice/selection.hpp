@@ -1,16 +1,17 @@
-// Chooses the algorithm that `auto` runs. It is the one that was fastest on this machine at the measured size nearest to the
-// call's size (by ratio). If the tuning table has no line for this number of ranks and hosts, `auto` runs the algorithm that
-// the cost model predicts to be fastest. The model uses the prices of the machine file (forecast/forecast.hpp), or the
-// backend's typical prices if the machine file has none.
+// Chooses the algorithm that `auto` runs. The tuning table has the fastest algorithm on this machine at several sizes.
+// `auto` takes the algorithm that the table lists for the size nearest to the call's size (by ratio). If the table has no
+// line for this number of ranks and hosts, `auto` runs the algorithm that the cost model predicts to be fastest. The cost
+// model uses the prices of the machine file (forecast/forecast.hpp). If the machine file has no prices, the cost model uses
+// the backend's typical prices.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring took 1.30 times …"
 //   no line for 2 ranks: ring 14 µs, direct 9 µs, … by prices    →  direct, "9 µs by the cost model"
 //
 // The table may also have lines for "native", the collective of the backend's library. A call skips these lines if the
-// native results may differ from the results of our algorithms (`native_agrees`).
+// native results may differ from the results of Chorale's algorithms (`native_agrees`).
 //
-// All ranks must choose the same algorithm, so all of them must be given the same table. A selector caches prices, so each
+// All ranks must choose the same algorithm, so all ranks must use the same table. A selector caches predictions, so each
 // rank needs its own selector.
 #pragma once
 #include <chorale/algorithm.hpp>
@@ -28,8 +29,8 @@
 
 namespace chorale {
 
-// The time of an algorithm by typical or given prices, in seconds. Negative if the algorithm does not fit or has no schedule
-// (native).
+// Returns the predicted seconds of an algorithm at the given prices. Returns a negative number if the algorithm does not fit
+// or has no schedule (native).
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                std::int64_t element_bytes, const Price& price);
 
@@ -39,31 +40,31 @@ inline constexpr const char* not_calibrated = "not calibrated";
 class Selector {
  public:
   Selector() = default;  // uses only typical prices
-  // The table, or a machine file of calibrated prices, is ignored if it was measured on a machine other than `here`. All
-  // ranks of a run pass the signature of rank 0's machine, so that all make the same choices.
+  // A table or machine file is ignored if it was measured on a machine other than `here`. All ranks of a run pass the
+  // signature of rank 0's machine as `here`, so that all ranks make the same choices.
   explicit Selector(TuningTable table, Machine machine = {}, const std::string& here = machine_signature());
 
-  // `bytes` is the size of the whole vector; `native_too`: also uses the table's lines for "native". The first choice for a
-  // size without measurements may take milliseconds; later ones are a map lookup.
+  // `bytes` is the size of the complete vector. `native_too`: the table's lines for "native" are also used. The first choice
+  // for a size without measurements may take milliseconds; later choices are a map lookup.
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
-  // The time of an algorithm in seconds, or a negative number: see predict() above. Uses the machine file if
-  // is_calibrated().
+  // Returns the predicted seconds of an algorithm, or a negative number like predict() above. Uses the prices of the machine
+  // file if is_calibrated(), otherwise typical prices.
   double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                  DType dtype) const;
   bool is_calibrated(const std::string& backend, const Problem& problem) const;
-  // The seconds that a barrier took when the prices of such calls were measured; negative if unknown.
+  // The seconds that a barrier took when the prices for this number of ranks and hosts were measured; negative if unknown.
   double usual_barrier(const std::string& backend, const Problem& problem) const;
   const Machine& machine() const { return machine_; }
 
  private:
-  // backend, collective, number of ranks, hosts, in place, log₂ bytes
+  // The key of cached predictions: backend, collective, number of ranks, hosts, in place, log₂ bytes.
   using Kind = std::tuple<std::string, Collective, int, std::vector<int>, bool, int>;
   const std::vector<Choice>& priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
 
   TuningTable table_;
   Machine machine_;
-  mutable std::map<Kind, std::vector<Choice>> priced_;  // choices by the cost model, cheapest first
+  mutable std::map<Kind, std::vector<Choice>> priced_;  // the cost model's choices, fastest first
 };
 
 }  // namespace chorale

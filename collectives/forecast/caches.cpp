@@ -12,8 +12,8 @@ namespace {
 constexpr int most_cores = 64;
 struct Segment {  // consecutive elements of a rank that are always accessed together
   std::size_t first = 0;
-  std::uint64_t holders = 0;  // one bit for each core that has it in its caches
-  int loaded_by = -1;         // the work that last loaded it
+  std::uint64_t holders = 0;  // one bit for each core whose caches hold the segment
+  int loaded_by = -1;         // the work that loaded the segment last
 };
 
 }  // namespace

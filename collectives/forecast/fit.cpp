@@ -8,15 +8,16 @@
 namespace chorale::forecast {
 namespace {
 
-// Candidates for the longest eager message. Each is halfway between two powers of two, because most programs send messages
-// whose lengths are powers of two. A library's limit may be just above or just below one, because an eager message shares a
-// buffer with its header. On a host, Open MPI's buffers have 4096 bytes, and UCX's have 8256.
+// Candidates for the length of the longest eager message. Each candidate is halfway between two powers of two, because most
+// programs send messages whose lengths are powers of two. A library's limit may be just above or just below a power of two,
+// because an eager message shares a buffer with its header. Within a host, Open MPI's buffers have 4096 bytes, and UCX's
+// buffers have 8256 bytes.
 constexpr double usual_eager_bytes[] = {1536, 3072, 6144, 12288, 24576, 49152, 98304, 3145728};
 
-// A link is modeled without a burst, unless a burst makes the cost of the fit smaller by this factor.
+// A link is modeled with a burst only if the burst reduces the cost of the fit by at least this factor.
 constexpr double worth_a_burst = 1.05;
 
-// The start of every search: the prices of a typical core and a gigabit network.
+// Returns the start values of every search: the prices of a typical core and a gigabit network.
 Prices usual(bool is_network) {
   Prices p{.call = 3e-7, .step = 5e-8, .message = 3e-7, .latency = 1e-7, .handshake = 1e-6, .turn = 1e-6};
   p.touch.fill(1 / 40e9);
@@ -27,7 +28,7 @@ Prices usual(bool is_network) {
   return p;
 }
 
-// The typical prices of a network whose hosts have these prices.
+// Returns the prices of a typical network between hosts with these prices.
 Prices beyond(const Prices& host) {
   Prices p = host;
   const Prices far = usual(true);
@@ -39,7 +40,7 @@ Prices beyond(const Prices& host) {
 
 struct Knob {
   std::string key;
-  std::size_t place;  // among the key's values
+  std::size_t place;  // index among the key's values
   bool is_between;
 };
 
@@ -91,7 +92,7 @@ class Search {
   }
 
  private:
-  static void complete(Prices& prices) {  // the search uses logarithms, so no price may be zero
+  static void complete(Prices& prices) {  // the fit needs the logarithm of every price
     Prices all = usual(false);
     for (const PriceKey& key : price_keys())
       for (std::size_t i = 0; i < key.count; ++i)

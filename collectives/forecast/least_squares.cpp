@@ -6,7 +6,7 @@
 namespace chorale::forecast {
 namespace {
 
-constexpr double large = 0.3;   // above this, the cost of an error is linear, not quadratic
+constexpr double large = 0.3;   // the cost of a larger error is linear, not quadratic
 constexpr double pull = 0.02;   // weight of the pull toward the start values
 constexpr double nudge = 0.02;  // step of the numerical derivative
 constexpr int most_steps = 40, most_tries = 6;
@@ -92,7 +92,7 @@ class Descent {
     return eliminate(a);
   }
 
-  // Derived from the curvature at the minimum and the size of the errors there.
+  // Derives the standard errors from the curvature and from the size of the errors at the minimum.
   Row standard_errors() const {
     const double sigma = 1.48 * quantile_of_sizes(errors_, 50);
     Row result;

@@ -10,15 +10,15 @@ namespace chorale::forecast {
 using Row = std::vector<double>;
 
 struct Minimum {
-  Row x, errors;  // the parameters, and the errors there
+  Row x, errors;  // the parameters and the errors at the minimum
   Row spread;     // the standard error of each parameter
   double cost = 0;
 };
 
-// Begins at `start`. `tick` is called often. If it returns false, the search stops and returns nothing.
+// The search begins at `start`. `tick` is called often. If `tick` returns false, the search stops and returns nothing.
 std::optional<Minimum> minimize(const Row& start, const std::function<Row(const Row&)>& errors_at,
                                 const std::function<bool()>& tick);
 
-double quantile_of_sizes(const Row& errors, int percent);  // the quantile of the absolute values; 0 if `errors` is empty
+double quantile_of_sizes(const Row& errors, int percent);  // the quantile of |errors|; 0 if `errors` is empty
 
 }  // namespace chorale::forecast

@@ -35,8 +35,8 @@ class MessageCall {
   const Prices& level(int a, int b) const { return site_.host_of[index(a)] == site_.host_of[index(b)] ? within_ : between_; }
   double bytes(std::int64_t elements) const { return static_cast<double>(elements) * element_; }
 
-  // A step is posted, its messages arrive, and then the step sums or copies. The workspace that receives a message stays in
-  // the receiver's caches.
+  // A step is posted, its messages arrive, and then the step performs its sum or copy. The workspace that receives the
+  // messages stays in the receiver's caches.
   void add(int r, int begin, const Step& step) {
     double posting = call_.step;
     for (const int peer : step.peers) {
@@ -60,8 +60,8 @@ class MessageCall {
     overs_[index(r)].push_back(over);
   }
 
-  // A message is over when the receiver has copied the data. The transfer of a long message begins when both ends are
-  // posted, and its send is over when the receiver has the data.
+  // A message is over when the receiver has copied the data. The transfer of a long message begins only when both ends are
+  // posted. The send of a long message is over when the receiver has the data.
   void add(const Message& message) {
     const Prices& p = level(message.from, message.to);
     const Step& sender = ranks_[index(message.from)].steps[index(message.send)];
@@ -85,7 +85,7 @@ class MessageCall {
     if (is_long) release(message.from, message.send, arrive, p.latency);
   }
 
-  // The steps that wait for this step also wait for `work`.
+  // Makes the steps that wait for this step also wait for `work`.
   void release(int rank, int step, int work, double latency) {
     const int over = overs_[index(rank)][index(step)], post = posts_[index(rank)][index(step)];
     graph_.after(work, ends_[index(rank)], latency);
@@ -100,7 +100,7 @@ class MessageCall {
   Site site_;
   const Prices &within_, &between_, &call_;
   CallGraph graph_;
-  std::vector<std::vector<int>> posts_, overs_;  // by rank and step: the step's posting work, and its last work
+  std::vector<std::vector<int>> posts_, overs_;  // by rank and step: the step's first work (posting) and last work
   std::vector<int> ends_;
 };
 

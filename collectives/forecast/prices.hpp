@@ -1,5 +1,6 @@
-// The prices of the parts of a call: seconds, or seconds per byte. A machine file, written by `chorale tune --calibrate` or
-// by hand, has rates in B/s instead of seconds per byte (src/base/machine_file.hpp).
+// The prices of the parts of a call, in seconds or in seconds per byte. `chorale tune --calibrate` writes prices to a
+// machine file; users can also write the file by hand. A machine file has rates in B/s instead of seconds per byte
+// (src/base/machine_file.hpp).
 #pragma once
 #include <cstdint>
 
@@ -7,34 +8,35 @@
 
 namespace chorale::forecast {
 
-// Seconds per byte for each footprint. The footprint is the number of bytes that a core touches in a call. Prices between
-// these footprints are interpolated on logarithmic scales; beyond them, the price is constant.
+// A Curve holds the seconds per byte for each of the listed footprints. The footprint is the number of bytes that a core
+// touches in a call. Between the listed footprints, prices are interpolated on logarithmic scales. Below the first and above
+// the last footprint, the price is constant.
 using Curve = std::array<double, footprints.size()>;
 double at(const Curve& curve, double footprint);
 
 struct Prices {
-  double call = 0;       // seconds that a call takes in addition to its steps
+  double call = 0;       // seconds per call, in addition to the call's steps
   double step = 0;       // seconds that a core spends on a step
-  double message = 0;    // seconds that a core spends on a message, at each end
-  double latency = 0;    // seconds until another rank sees a step or a message
-  double handshake = 0;  // seconds by which a message longer than `eager_bytes` is delayed
+  double message = 0;    // seconds that each end's core spends on a message
+  double latency = 0;    // seconds until a different rank sees a step or a message
+  double handshake = 0;  // seconds of extra delay for a message longer than `eager_bytes`
   double turn = 0;       // seconds that a core loses when it switches to a different rank
-  Curve touch{};  // seconds per byte that a core loads or stores, if the byte is in its own caches or in no core's caches
-  Curve cross{};  // seconds per byte that a core loads or stores, if the byte is in another core's caches
-  double cross_sum = 0;  // seconds per byte, in addition to `cross`, if a core adds a byte from another core's caches
+  Curve touch{};         // seconds per loaded or stored byte that is in the core's own caches or in no cache
+  Curve cross{};         // seconds per loaded or stored byte that is in a different core's caches
+  double cross_sum = 0;  // seconds per added byte from a different core's caches, in addition to `cross`
   double sum = 0;        // seconds per added byte
-  double copy = 0;       // seconds at each end, per byte of a message or of data on a flag page (mapped memory)
-  double eager = 0;      // seconds per byte that a sender copies, up to `eager_bytes`
+  double copy = 0;       // seconds per byte of a received message, or of data copied to or from a flag page
+  double eager = 0;      // seconds per byte that a sender copies of a message of up to `eager_bytes`
   double eager_bytes = 0;
   double link = 0;   // seconds per byte on a host's link, in each direction
-  double burst = 0;  // bytes that an idle link carries at once
+  double burst = 0;  // bytes that an idle link transfers at once
 };
 
-Prices prices_of(const Level& level);  // prices that the level lacks are 0
-// Sets a level's prices, but only those that are above 0.
+Prices prices_of(const Level& level);  // prices that the level lacks become 0
+// Copies to the level only the prices whose values are all above 0.
 void set_prices(Level& level, const Prices& prices);
 
-// The values of `prices` that have this key in a machine file. Throws if there is no such key.
+// Returns the values of `prices` that have this key in a machine file. Throws if there is no such key.
 std::span<double> values(Prices& prices, const std::string& key);
 
 }  // namespace chorale::forecast

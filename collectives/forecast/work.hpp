@@ -1,44 +1,45 @@
-// A call as a graph of work, and the time that the graph takes. Work occupies a rank and one core. A transfer occupies the
-// links of two hosts. Work and transfers begin when all their predecessors are over.
+// A WorkGraph represents a call as a graph of work, and computes the time that the graph takes. Work occupies a rank and one
+// core. A transfer occupies the links of two hosts. Work and transfers begin when all their predecessors are over.
 //
 //   rank 0   ├ call ┼ send ┤                    ├ sum ┤
 //   link               ╰──▶├── transfer ──┤       ▲
 //   rank 1   ├ call ┼ receive posted ┤    ╰─latency┴─▶ …
 //
-// If ranks outnumber the cores of their machine, they take turns. A core that switches to a different rank first spends
-// `switch_seconds`. A rank does one thing at a time, in the order in which work was added. A link carries one transfer at a
-// time in each direction. While the receiver's link is busy, the sender's link proceeds to its next transfer.
+// If the ranks of a machine outnumber its cores, the ranks take turns. When a core switches to a different rank, it first
+// spends `switch_seconds`. A rank runs one work at a time. If several works are ready, the rank runs the work that was added
+// first. A link carries one transfer at a time in each direction. While the receiver's link is busy, the sender's link
+// proceeds to its next transfer.
 #pragma once
 #include <vector>
 
 namespace chorale::forecast {
 
-// The places where ranks run. Each host has its own link, and each machine has its own cores. Emulated hosts share a
-// machine.
+// A Site lists the host and the machine of each rank. Each host has its own link, and each machine has its own cores.
+// Emulated hosts share a machine.
 struct Site {
   std::vector<int> host_of, machine_of;  // by rank
   int cores = 1;                         // of each machine
 
   static Site one_host(int ranks, int cores);
-  bool crowded() const;  // more ranks than cores on some machine
-  // Returns the core of each rank, if the ranks of a machine are assigned to its cores in turn. The cores that have a rank
-  // are numbered consecutively over all machines.
+  bool crowded() const;  // whether a machine has more ranks than cores
+  // Returns the core of each rank. The ranks of a machine are assigned to the machine's cores in turn. The cores that have a
+  // rank are numbered consecutively over all machines.
   std::vector<int> core_of() const;
 };
 
 class WorkGraph {
  public:
-  // burst_seconds: an idle link passes transfers of up to this total length at once, and is then busy until it has caught
-  // up.
+  // `burst_seconds`: an idle link passes transfers of up to this total duration at once; later transfers wait until the link
+  // has caught up.
   WorkGraph(Site site, double switch_seconds, double burst_seconds = 0)
       : site_(std::move(site)), switch_seconds_(switch_seconds), burst_seconds_(burst_seconds) {}
 
-  int add(int rank, double seconds);                       // returns the number of the work
-  int add_transfer(int from, int to, double seconds);      // between the hosts of these ranks
-  void takes(int work, double seconds);                    // replaces the seconds of the work
-  std::vector<int> order() const;                          // one of the orders in which all work may run
-  void after(int earlier, int later, double latency = 0);  // `later` begins when `earlier` is over, or `latency` later
-  double seconds() const;                                  // until all work is over
+  int add(int rank, double seconds);                       // adds work; returns its number
+  int add_transfer(int from, int to, double seconds);      // adds a transfer between the hosts of these ranks
+  void takes(int work, double seconds);                    // replaces the duration of the work
+  std::vector<int> order() const;                          // an order in which all work may run
+  void after(int earlier, int later, double latency = 0);  // `later` waits for the end of `earlier`, plus `latency`
+  double seconds() const;                                  // time until all work is over
 
  private:
   struct Next {
@@ -46,7 +47,7 @@ class WorkGraph {
     double latency;
   };
   struct Work {
-    int rank, to;  // to: the rank that receives a transfer; −1: not a transfer
+    int rank, to;  // `to`: the rank that receives a transfer; −1: not a transfer
     double seconds;
     int missing = 0;
     std::vector<Next> next = {};

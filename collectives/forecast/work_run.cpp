@@ -59,7 +59,7 @@ class WorkRun {
     bool operator<(const Event& other) const { return std::pair(time, work) > std::pair(other.time, other.work); }
   };
   struct Core {
-    int rank = -1;  // the rank that it ran last
+    int rank = -1;  // the rank that ran here last
     bool is_busy = false;
   };
 
@@ -119,7 +119,7 @@ class WorkRun {
   std::vector<int> waiting_;          // ranks that have work but no core
   std::vector<Core*> core_of_;        // by work
   std::vector<std::vector<Core>> machines_;
-  std::vector<double> out_, in_;  // by host: when its link is free again, minus the burst
+  std::vector<double> out_, in_;  // by host: the time when the link is free again, minus the burst
   std::priority_queue<Event> events_;
 };
 

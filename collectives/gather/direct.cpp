@@ -1,5 +1,5 @@
-// Direct gather: all ranks send to the root, which receives in any order. On mapped memory each rank writes its own block
-// into the root's output. Takes one round; with p ranks, the root receives p−1 messages.
+// Direct gather: all ranks send to the root, which receives in any order. On mapped memory, each rank writes its own block
+// to the root's output. The algorithm takes one round; with p ranks, the root receives p−1 messages.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::gather {

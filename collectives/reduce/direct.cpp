@@ -1,6 +1,6 @@
-// Direct reduce: each rank receives its block of every rank's vector, sums these blocks, and sends the sum to the root.
-// Takes two rounds; each rank sends at most one vector in total. Where ranks map each other's memory, each rank writes its
-// sum directly into the root's output, so the second round sends no data.
+// Direct reduce: each rank receives its block of every rank's vector, sums these blocks, and sends the sum to the root. The
+// algorithm takes two rounds; each rank sends at most one vector in total. If ranks map each other's memory, each rank
+// writes its sum directly to the root's output, so the second round sends no data.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::reduce {

@@ -1,5 +1,5 @@
-// Double tree reduce: the double tree broadcast in reverse. Each of two trees over the ranks other than the root sums half
-// of the vector (trees.hpp). The root adds its own vector to the results of both.
+// Double tree reduce: the double tree broadcast in reverse. Each of two trees over the ranks other than the root sums one
+// half of the vector (trees.hpp). The root adds its own vector to the results of both trees.
 #include "collectives/schedule/trees.hpp"
 
 namespace chorale::reduce {

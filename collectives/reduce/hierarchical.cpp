@@ -1,7 +1,7 @@
-// Hierarchical reduce, for links that are fast within a host and slow between hosts: the reverse of the hierarchical
-// broadcast. The ranks of each host first sum their vectors. All hosts except the root's host exchange their sums, and each
-// of them sends a different part of the total to the root's host. So the vector leaves each of these hosts once and enters
-// the root's host once, and no algorithm can send less.
+// Hierarchical reduce, for links that are fast within a host and slow between hosts. The algorithm is the reverse of the
+// hierarchical broadcast. First the ranks of each host sum their vectors. Then all hosts except the root's host exchange
+// their sums. Each of these hosts sends a different part of the total to the root's host. So each of these hosts sends the
+// vector once, and the root's host receives it once, which is the minimum for any algorithm.
 #include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::reduce {

@@ -1,7 +1,8 @@
-// Recursive halving: pairs of ranks at distances p/2, p/4, …, 1 exchange halves of the blocks that they still handle, and
-// add them. If the number of ranks p is a power of two, this takes log₂ p rounds, and each rank sends (p−1)/p of the vector.
-// Otherwise the first ranks form pairs, and there are two more rounds. At the start, the even rank of a pair sends its whole
-// vector to the odd rank. At the end, the odd rank returns the even rank's block.
+// Recursive halving reduce-scatter: two ranks at distance p/2, p/4, …, 1 exchange halves of the blocks that they still
+// handle, and add the received half to their own. If the number of ranks p is a power of two, the algorithm takes log₂ p
+// rounds, and each rank sends (p−1)/p of the vector. If p is not a power of two, the first ranks form pairs, and there are
+// two more rounds. At the start, the even rank of a pair sends its complete vector to the odd rank. At the end, the odd rank
+// sends the even rank's block back.
 #include "collectives/schedule/recursive_halving.hpp"
 
 namespace chorale::reduce_scatter {

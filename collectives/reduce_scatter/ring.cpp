@@ -1,5 +1,5 @@
-// Ring reduce-scatter: partial sums travel once around the ring, and each rank adds its contribution to each of them.
-// Takes p−1 rounds for p ranks; each rank sends (p−1)/p of the vector.
+// Ring reduce-scatter: partial sums are forwarded once around the ring, and each rank adds its contribution to every partial
+// sum. The algorithm takes p−1 rounds for p ranks; each rank sends (p−1)/p of the vector.
 //
 //   p = 3        rank 0         rank 1         rank 2
 //   round 1      sends block 2  sends block 0  sends block 1      to the next rank

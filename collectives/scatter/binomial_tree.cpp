@@ -1,5 +1,5 @@
-// Binomial scatter: the tree of the binomial gather in reverse. Each rank sends to its children, the most distant child
-// first. Each message has all blocks of the child's subtree. Takes ⌈log₂ p⌉ rounds for p ranks.
+// Binomial scatter: the binomial gather in reverse. Each rank sends to its children in the tree, the most distant child
+// first. Each message contains all blocks of the child's subtree. The algorithm takes ⌈log₂ p⌉ rounds for p ranks.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

@@ -1,4 +1,5 @@
-// Direct scatter: the root sends each rank its block. Takes one round; with p ranks, the root sends p−1 messages.
+// Direct scatter: the root sends each rank its block. The algorithm takes one round; with p ranks, the root sends p−1
+// messages.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::scatter {

@@ -22,8 +22,8 @@ Step chunk_of(const Step& step, int chunk, int chunks) {
   return part;
 }
 
-// Sorts the chunks by round, but keeps each step behind the steps that it waits for. Sends to the same peer also keep their
-// order, and so do receives from the same peer, because messages between two ranks are matched in order.
+// Sorts the chunks by round, but keeps each step behind the steps that it waits for. Messages between two ranks are matched
+// in order. So sends to the same peer keep their order, and receives from the same peer keep their order.
 void interleave(std::vector<Step>& steps) {
   std::vector<int> waits(steps.size(), 0), place(steps.size(), 0);
   std::vector<std::vector<int>> followers(steps.size());
@@ -70,7 +70,8 @@ Schedule cut_into_chunks(Schedule whole, int chunks) {
   for (const Step& step : whole.steps) {
     auto& numbers = parts.emplace_back();
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      // add() finds the waits that follow from conflicts. The algorithm requested all other waits, so each chunk keeps them.
+      // add() finds the dependencies that follow from conflicting accesses. The algorithm requested all other dependencies,
+      // so each chunk keeps those dependencies.
       std::vector<int> ordered;
       for (const int earlier : step.after) {
         const auto before = static_cast<std::size_t>(earlier);

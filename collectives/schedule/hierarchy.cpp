@@ -44,7 +44,7 @@ LanePieces pieces_of_blocks(const Lanes& lanes, const Blocks& blocks) {
 Hierarchy::Hierarchy(Schedule& s, const Lanes& lanes, LanePieces pieces, Range whole)
     : s_(s), lanes_(lanes), pieces_(std::move(pieces)), whole_(whole), summed_(whole) {}
 
-// Each rank starts with a different neighbor.
+// Each rank's list starts with a different neighbor.
 std::vector<int> Hierarchy::neighbors() const {
   const int here = static_cast<int>(lanes_.ranks(lanes_.host()).size());
   std::vector<int> others;
@@ -52,7 +52,7 @@ std::vector<int> Hierarchy::neighbors() const {
   return others;
 }
 
-// Adjacent pieces are merged into one range, so they are sent in one message.
+// Adjacent pieces are merged into one range, so that they are sent in one message.
 std::vector<Range> Hierarchy::owned_by(int local) const {
   std::vector<Range> pieces, parts;
   for (const std::vector<Range>& of_host : pieces_.of)
@@ -67,7 +67,7 @@ std::vector<Range> Hierarchy::owned_by(int local) const {
   return parts;
 }
 
-// If a host has only one rank, its addends already are the sums.
+// If a host has only one rank, the rank's addends already are the host's sums.
 void Hierarchy::sum_within(Range from) {
   std::vector<int> others;
   s_.round();

@@ -1,14 +1,15 @@
-// The phases of hierarchical algorithms, for links that are fast within a host and slow between hosts. The vector is cut
-// into a piece for each host and lane. The lane's owner on that host (lanes.hpp) is the owner of the piece.
+// The phases of hierarchical algorithms. Hierarchical algorithms are for links that are fast within a host and slow between
+// hosts. The vector is cut into one piece per host and lane (lanes.hpp). The rank that owns the lane on that host owns the
+// piece.
 //
 //   hosts 0 0 1 1    sum_within       rank 0 sums lane 0 of ranks 0 and 1, rank 1 sums lane 1        direct reduce-scatter
 //                    sum_between      ranks 0 and 2 exchange lane 0; each has the sum of its piece   circulant
-//                    gather_between   the reverse: ranks 0 and 2 have lane 0, ranks 1 and 3 lane 1   circulant
+//                    gather_between   ranks 0 and 2 get all of lane 0, ranks 1 and 3 get all of lane 1   circulant
 //                    gather_within    every rank has both lanes                                      direct all-gather
 //
-// In sum_between, a host sends every piece that other hosts own exactly once. In gather_between, it receives every such
-// piece exactly once. No algorithm can send less. A host must send its sum of every piece that another host owns, and must
-// receive every piece that it does not have.
+// In sum_between, a host sends every piece that other hosts own exactly once. In gather_between, a host receives every piece
+// that other hosts own exactly once. No algorithm can send less data between hosts. A host must send its sum of every piece
+// that another host owns, and must receive every piece that it does not have.
 #pragma once
 #include <vector>
 
@@ -19,11 +20,11 @@ namespace chorale {
 
 struct LanePieces {
   std::vector<int> hosts;              // the hosts that own pieces
-  std::vector<std::vector<Range>> of;  // of[i][lane]: the elements that hosts[i] owns of this lane
+  std::vector<std::vector<Range>> of;  // of[i][lane]: the elements of this lane that hosts[i] owns
 };
-// Cuts the vector evenly into lanes, and each lane evenly into a piece for each of these hosts.
+// Cuts the vector evenly into lanes, and cuts each lane evenly into one piece for each of these hosts.
 LanePieces even_pieces(const Lanes& lanes, std::int64_t count, const std::vector<int>& hosts);
-// Cuts each rank's block evenly into a piece for each lane that the rank owns.
+// Cuts each rank's block evenly into one piece for each lane that the rank owns.
 LanePieces pieces_of_blocks(const Lanes& lanes, const Blocks& blocks);
 
 class Hierarchy {
@@ -34,30 +35,30 @@ class Hierarchy {
   void sum_within(Range from);          // `from`: this rank's vector of addends
   void sum_between();                   // among the hosts that own pieces
   void gather_between();                // among the hosts that own pieces
-  void gather_within(int except = -1);  // the rank `except` has the whole vector already and receives nothing
+  void gather_within(int except = -1);  // the rank `except` already has the complete vector and receives nothing
 
-  // In a collective with a root, the other hosts own the pieces. The lane owners on the root's host relay data between the
-  // root and those hosts.
-  void scatter_within(int root);  // the root sends the owners on its host their lanes
-  void send_pieces(int root);     // the owners on the root's host send each piece to the piece's owner
-  void collect_pieces(int root);  // the reverse; they add each piece to the sum of their host
-  void gather_at(int root);       // the owners on the root's host send the root their lanes
+  // In a collective with a root, the hosts other than the root's host own the pieces. The lane owners on the root's host
+  // relay data between the root and the other hosts.
+  void scatter_within(int root);  // the root sends each lane to the lane's owner on the root's host
+  void send_pieces(int root);     // the lane owners on the root's host send each piece to the piece's owner
+  void collect_pieces(int root);  // the reverse of send_pieces; adds each piece to the sum of the root's host
+  void gather_at(int root);       // the lane owners on the root's host send their lanes to the root
 
  private:
   int rank() const { return s_.problem().rank; }
   int rank_of(int local) const { return lanes_.ranks(lanes_.host())[static_cast<std::size_t>(local)]; }
   std::vector<int> neighbors() const;            // the other ranks of this host, as indices among its ranks
-  std::vector<Range> owned_by(int local) const;  // the elements of that rank's lanes in the pieces of all hosts
+  std::vector<Range> owned_by(int local) const;  // the elements in the lanes that rank `local` owns
   template <class Phase>
   void between(Range from, const Phase& phase);  // runs `phase` for each lane of this rank
   void move_lanes(int root, bool root_sends);
   template <class Visit>
-  void each_piece_beyond(int root, const Visit& visit) const;  // all pieces that are not on the root's host
+  void each_piece_beyond(int root, const Visit& visit) const;  // visits all pieces whose owner is not on the root's host
 
   Schedule& s_;
   const Lanes& lanes_;
   LanePieces pieces_;
-  Range whole_, summed_;  // summed_: the location of the sums over this host's ranks
+  Range whole_, summed_;  // summed_: the range that holds the sums over this host's ranks
 };
 
 }  // namespace chorale

@@ -11,7 +11,7 @@ Lanes::Lanes(const Problem& p) {
   require(p.hosts.empty() || std::ssize(p.hosts) == p.size, "a problem of {} ranks has hosts for {}", p.size,
           p.hosts.size());
   hosts_ = hosts_among(p.hosts);
-  hosts_.resize(static_cast<std::size_t>(p.size));  // hosts_among() gives nothing if there is one host
+  hosts_.resize(static_cast<std::size_t>(p.size));  // hosts_among() returns an empty vector if there is one host
   for (int rank = 0; rank < p.size; ++rank) {
     const int host = host_of(rank);
     if (host == hosts()) ranks_.emplace_back();

@@ -1,6 +1,7 @@
 // How hierarchical algorithms divide the vector among the ranks of each host. The number of lanes equals the number of ranks
-// on the fullest host. On every host each lane has one owner; a rank of a host with fewer ranks owns several consecutive
-// lanes. The owners of a lane exchange its data between hosts, so all ranks of a host share the traffic between hosts.
+// on the fullest host. On every host, each lane has one owner. On a host with fewer ranks than lanes, a rank may own several
+// consecutive lanes. The owners of a lane exchange the lane's data between hosts, so all ranks of a host share the traffic
+// between hosts.
 //
 //   hosts 0 0 1 1 1 2    lane 0      lane 1      lane 2
 //   host 0               rank 0      rank 1      rank 1
@@ -17,14 +18,14 @@ class Lanes {
  public:
   explicit Lanes(const Problem& p);
 
-  int hosts() const { return static_cast<int>(ranks_.size()); }  // numbered from 0 in the order of their first rank
+  int hosts() const { return static_cast<int>(ranks_.size()); }  // hosts are numbered in the order of their first rank
   int count() const { return count_; }                           // the number of lanes
-  int host() const { return host_; }  // this rank's host; local() is its index among the host's ranks
+  int host() const { return host_; }  // this rank's host; local() is this rank's index on the host
   int local() const { return local_; }
   int host_of(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
   std::vector<int> all_hosts() const;
-  std::vector<int> hosts_beyond(int rank) const;  // all hosts except that of `rank`; a single host is kept
+  std::vector<int> hosts_beyond(int rank) const;  // all hosts except the host of `rank`; if there is only one, that host
 
   // The local-th rank of a host owns the lanes first(host, local) … first(host, local + 1) − 1.
   int first(int host, int local) const { return local * count_ / size_of(host); }

@@ -22,7 +22,7 @@ void LastAccess::write(std::int64_t first, std::int64_t count, int step, std::ve
   for (auto piece = begin; piece != end; ++piece) {
     if (piece->second.writer >= 0) after.push_back(piece->second.writer);
     for (const int reader : piece->second.readers)
-      if (reader != step) after.push_back(reader);  // a step may overwrite its own addend: it does not wait for itself
+      if (reader != step) after.push_back(reader);  // a step may overwrite its own addend
   }
   begin->second = {step, {}};
   pieces_.erase(std::next(begin), end);

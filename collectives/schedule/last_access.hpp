@@ -1,6 +1,6 @@
-// Records which steps of a schedule last accessed each element of a buffer. With this record, a schedule finds the steps
-// that a new step must wait for. It does not compare the new step with all earlier steps, so the cost of planning stays
-// nearly linear in the number of steps.
+// For each element of a buffer, LastAccess records the steps of a schedule that accessed the element most recently. From
+// this record, a schedule finds the steps that a new step must wait for. The new step is not compared with all earlier
+// steps, so the cost of planning is nearly linear in the number of steps.
 //
 //   elements          0 ───── 4 ───── 8 ─── …       Then step 7 reads 2..6. It waits for steps 3 and 5. The pieces become
 //   written by step       3       5                 0..2 by 3 · 2..4 by 3, read by 7 · 4..6 by 5, read by 7 · 6..8 by 5
@@ -14,17 +14,18 @@ namespace chorale {
 
 class LastAccess {
  public:
-  // Record that `step`, the newest step, reads or writes these elements. Append to `after` the steps that it must wait for.
+  // read() and write() record that the newest step, `step`, accesses these elements. Both functions append to `after` the
+  // steps that `step` must wait for.
   void read(std::int64_t first, std::int64_t count, int step, std::vector<int>& after);
   void write(std::int64_t first, std::int64_t count, int step, std::vector<int>& after);
 
  private:
   struct Piece {               // consecutive elements with the same last accesses
-    int writer = -1;           // the step that last wrote them; −1: none
-    std::vector<int> readers;  // steps that have read them since
+    int writer = -1;           // the step that wrote them last; −1: none
+    std::vector<int> readers;  // steps that have read them since then
   };
   using Pieces = std::map<std::int64_t, Piece>;  // keyed by first element; a piece ends where the next begins
-  Pieces::iterator cut(std::int64_t element);    // the piece that begins at `element`; splits one if necessary
+  Pieces::iterator cut(std::int64_t element);    // the piece that begins at `element`; splits a piece if needed
 
   Pieces pieces_{{std::numeric_limits<std::int64_t>::min(), {}}};
 };

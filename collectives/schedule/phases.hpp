@@ -1,6 +1,6 @@
 // Phases that several algorithms share. For example, a ring all-reduce is a ring reduce-scatter followed by a ring
-// all-gather. Algorithms keep the blocks of the vector in different ranges, so a phase takes a Home. A Home is a function
-// from a block's number to the range where this rank keeps that block.
+// all-gather. Algorithms store the blocks of the vector in different ranges, so a phase takes a Home as an argument. A Home
+// is a function that maps a block's number to the range where this rank stores the block.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -18,11 +18,11 @@ inline Home in_output(const Problem& p) {
   return [&p](int b) { return output(p.blocks.first(b), p.blocks.count(b)); };
 }
 
-inline Home in_taken(const Problem& p) {  // all_to_all: where the block from each rank is received
+inline Home in_taken(const Problem& p) {  // all_to_all: the range that receives the block from each rank
   return [&p](int b) { return output(p.taken.first(b), p.taken.count(b)); };
 }
 
-// New scratch for a whole vector, with the blocks in order.
+// Allocates scratch for a complete vector, with the blocks in order.
 inline Home in_scratch(Schedule& s) {
   const Problem& p = s.problem();
   const Range all = s.scratch(p.blocks.total());
@@ -33,40 +33,42 @@ inline Home in_scratch(Schedule& s) {
 // partial sums.
 void ring_reduce_scatter(Schedule& s, const Home& home);
 
-// This rank's block is in `own`. Afterwards every other block b is in home(b).
+// Gathers the blocks of all ranks. This rank's block is in `own`. Afterwards every other block b is in home(b).
 void ring_all_gather(Schedule& s, Range own, const Home& home);
 
 void direct_reduce_scatter(Schedule& s, Range into);  // afterwards `into` holds the sum of this rank's block
 void direct_all_gather(Schedule& s, Range own, const Home& home);
 
-// These two take ⌈log₂ p⌉ rounds for any number of ranks p. In the reduce-scatter, a rank sends p/2, p/4, … (rounded up)
-// ranks ahead. The all-gather is the reverse: a rank sends …, p/4, p/2 ranks back. `own` says where this rank's addends are.
-// Blocks whose homes are adjacent in memory are sent in one message. So if two homes are adjacent on one rank, they must be
-// adjacent on all ranks.
+// The circulant functions take ⌈log₂ p⌉ rounds for any number of ranks p. In the reduce-scatter, a rank sends to the ranks
+// that are p/2, p/4, … (rounded up) ahead. The all-gather is the reverse: a rank sends to the ranks that are …, p/4, p/2
+// behind. `own` says where this rank's addends are. Blocks whose homes are adjacent in memory are sent in one message. So if
+// two homes are adjacent on one rank, they must be adjacent on all ranks.
 void circulant_reduce_scatter(Schedule& s, const Home& own, const Home& home);
 void circulant_all_gather(Schedule& s, const Home& home);  // home(rank) must hold this rank's block at the start
 
-// The next two functions send whole vectors. binomial_reduce sums the ranges `own` of all ranks. On a rank that receives
-// vectors, sum() returns the range for its partial sum; the root's sum is the result. binomial_broadcast copies the root's
-// `whole` to `whole` on all other ranks.
+// binomial_reduce and binomial_broadcast send complete vectors. binomial_reduce sums the ranges `own` of all ranks. On a
+// rank that receives vectors, sum() returns the range for the rank's partial sum; the root's sum is the result.
+// binomial_broadcast copies the root's range `whole` to the range `whole` of all other ranks.
 void binomial_reduce(Schedule& s, int root, Range own, const std::function<Range()>& sum);
 void binomial_broadcast(Schedule& s, int root, Range whole);
 
-// The next two functions send blocks to or from the root. Each rank that forwards block b keeps it in home(b). Before a
-// gather, every rank's own block must be in home(rank). A scatter leaves it there.
+// binomial_gather sends blocks to the root, and binomial_scatter sends blocks from the root. Each rank that forwards block b
+// stores the block in home(b). Before a gather, every rank's own block must be in home(rank). After a scatter, every rank's
+// own block is in home(rank).
 void binomial_gather(Schedule& s, int root, const Home& home);
 void binomial_scatter(Schedule& s, int root, const Home& home);
 
-// all_to_all: the range from which the block for each rank is sent. In an in-place call, outgoing blocks are first copied to
-// scratch, because arriving blocks overwrite them.
+// all_to_all: returns the range that holds the outgoing block for each rank. In an in-place call, outgoing blocks are first
+// copied to scratch, because incoming blocks overwrite the vector.
 Home outgoing(Schedule& s);
-void keep_own_block(Schedule& s, const Home& given);  // copies this rank's block for itself to the output
+void keep_own_block(Schedule& s, const Home& given);  // copies this rank's own block to the output
 
-// Complete all-reduces. Barriers use them too: a barrier is an all-reduce of one element.
+// Complete all-reduce algorithms. Barriers use these functions too, because a barrier is an all-reduce of one element.
 void binomial_all_reduce(Schedule& s);
 void one_shot_all_reduce(Schedule& s);
 
-// The ranges of blocks first … first + count − 1, modulo size. Blocks that are adjacent in memory are merged into one range.
+// Returns the ranges of the blocks first … first + count − 1, modulo size. Blocks that are adjacent in memory are merged
+// into one range.
 std::vector<Range> around(const Home& home, int size, int first, int count);
 
 }  // namespace chorale

@@ -1,6 +1,6 @@
-// Recursive halving and doubling for any number of ranks p. The algorithms need a power of two. So some of the lowest ranks
-// form pairs, and only the odd rank of a pair takes part; the even rank is folded away. A place is a pair or a single rank,
-// and the number of places is a power of two.
+// Recursive halving and recursive doubling for any number of ranks p. Recursive halving and doubling need a number of ranks
+// that is a power of two. So if p is not a power of two, some of the lowest ranks form pairs. Only the odd rank of a pair
+// takes part; the even rank is folded away. A place is a pair or a single rank, and the number of places is a power of two.
 //
 //   p = 6    ranks   0 1   2 3   4   5        rank 0 sends its vector to 1, rank 2 to 3
 //            places   0     1    2   3        place k handles the blocks of its ranks, which are adjacent
@@ -19,10 +19,10 @@ class RecursiveHalving {
   bool in_a_pair() const { return p_.rank < 2 * folded_; }
   bool folded_away() const { return in_a_pair() && p_.rank % 2 == 0; }
 
-  // Starts with every rank's vector in its input. Ends with the sums of this place's blocks in `home`, which says where each
-  // block lies (phases.hpp). Ranks that are folded away must not call this function.
+  // At the start, every rank's vector is in the rank's input. At the end, `home` holds the sums of this place's blocks.
+  // `home` maps each block to a range (phases.hpp). Ranks that are folded away must not call this function.
   void reduce_scatter(Schedule& s, const Home& home) const;
-  // The reverse: starts with this place's blocks in `home`; ends with all blocks in `home`.
+  // The reverse of reduce_scatter: at the start, `home` holds this place's blocks; at the end, it holds all blocks.
   void all_gather(Schedule& s, const Home& home) const;
 
  private:

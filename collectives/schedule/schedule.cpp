@@ -13,7 +13,8 @@
 namespace chorale {
 namespace {
 
-// The first element of a range. In place, it is counted from the start of the vector that input and output share.
+// Returns the index of a range's first element. In an in-place call, the index counts from the start of the vector that
+// input and output share.
 std::int64_t home(const Problem& problem, const Range& range) {
   if (!problem.in_place || range.place == Place::scratch) return range.first;
   return range.first + (range.place == Place::input ? problem.input_home() : problem.output_home());
@@ -89,8 +90,8 @@ int Schedule::add(Step step, const std::vector<int>& ordered) {
   return number;
 }
 
-// Sorts `earlier`, the steps that a new step must wait for, and returns it without the redundant steps. A step is redundant
-// if another step in `earlier` already waits for it, directly or through others.
+// `earlier` holds the steps that a new step must wait for. This function sorts `earlier` and returns it without the
+// redundant steps. A step is redundant if another step in `earlier` already waits for it, directly or indirectly.
 std::vector<int> Schedule::needed(std::vector<int>& earlier) const {
   std::sort(earlier.begin(), earlier.end(), std::greater<>());
   earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());

@@ -1,7 +1,8 @@
-// Two binary trees over the same ranks, where no rank is an inner node of both (Sanders, Speck and Träff 2009). A place is
-// the number of a node, counted from left to right; the inner nodes are at odd places. Rank k is at place k of tree 0 and at
-// place k+1 of tree 1 (the last rank at place 0), so the two trees have different inner nodes. Each tree carries half of the
-// vector. So in an all-reduce every rank sends and receives at most two vectors, for any number of ranks.
+// Builds two binary trees over the same ranks so that no rank is an inner node of both trees (Sanders, Speck and Träff
+// 2009). The nodes of a tree are numbered from left to right; a node's number is its place. The inner nodes are at odd
+// places. Rank k is at place k of tree 0 and at place k+1 of tree 1. The last rank is at place 0 of tree 1. So the trees
+// have different inner nodes. Each tree carries half of the vector. So in an all-reduce, every rank sends and receives at
+// most two vectors, for any number of ranks.
 //
 //   6 places        3                 as ranks, tree 0   3            tree 1   2
 //                 ┌─┴─┐                                ┌─┴─┐                 ┌─┴─┐
@@ -20,20 +21,21 @@ struct TreeNode {
   std::vector<int> children;  // up to two
 };
 
-// The parent and children of `rank` in tree 0 or 1 over `size` ranks.
+// Returns the parent and children of `rank` in tree 0 or 1 over `size` ranks.
 TreeNode in_tree(int tree, int rank, int size);
-// The same for two trees over all ranks except the problem's root. That root is the parent of both trees.
+// Returns the node of p.rank in tree 0 or 1 over all ranks except p.root. p.root is the parent of both trees' roots.
 TreeNode in_tree_below_root(int tree, const Problem& p);
 
-// The first or the second half of a vector.
+// Returns the first (0) or the second (1) half of a vector.
 inline Range half_of(Range whole, int half) {
   const std::int64_t middle = whole.count / 2;
   return half == 0 ? Range{whole.place, whole.first, middle}
                    : Range{whole.place, whole.first + middle, whole.count - middle};
 }
 
-// tree_reduce sums the ranges `own` of all ranks up the tree. Every inner node puts its sum into the range that sum()
-// returns on that rank; the root's sum is the result. tree_broadcast copies the root's `what` to `what` on all ranks.
+// tree_reduce sums the ranges `own` of all ranks up the tree. Every inner node stores its sum in the range that sum()
+// returns on that rank; the root's sum is the result. tree_broadcast copies the root's range `what` to the range `what` of
+// all ranks.
 void tree_reduce(Schedule& s, const TreeNode& node, Range own, const std::function<Range()>& sum);
 void tree_broadcast(Schedule& s, const TreeNode& node, Range what);
 

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Counts how often `chorale report B.h5 --check A.h5` calls a program slower than itself. docs/experiments.md promises: at
-most one time in twenty.
+"""Counts how often `chorale report B.h5 --check A.h5` calls a program slower than itself. According to docs/experiments.md,
+this happens at most one time in twenty.
 
    experiments/analysis/false_alarms.py --comparisons 100 --out alarms
 
-Each comparison benchmarks several cases of a program against the same program (`bench --against`). This gives two records
+Each comparison benchmarks several cases of a program against the same program (`bench --against`). The result is two records
 whose launches alternate, and the script checks one record against the other. It also checks each record against the record
 of the previous comparison, which shows the effect of changes in the machine. A comparison counts once, even if several of
-its cases are called slower. Records stay in the folder, so after an interruption the script continues from them. A
-comparison takes 12 launches, which is 10 s on a quiet machine.
+its cases are called slower. Records are kept in the folder, so an interrupted script continues from them. A comparison takes
+12 launches, about 10 s on a quiet machine.
 """
 import argparse
 import collections

@@ -1,4 +1,4 @@
-"""Draws a small SVG picture with axes, lines, bars and a legend, for scripts that do without a plotting library."""
+"""Draws a small SVG picture with axes, lines, bars and a legend, for scripts that use no plotting library."""
 import html
 import math
 

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Runs ranks in memory control groups (cgroups, version 1 or 2), and reads what the kernel counted of each rank.
+"""Runs ranks in memory control groups (cgroups, version 1 or 2), and reads the kernel's counters of each rank.
 
    with Groups([700e6, 700e6]) as groups:                        one group per rank; None: the rank has no limit
        seen = ranks(["build/chorale", "train", …], groups)       seen.counts[0].read_bytes …
 
               mpirun ── limited.py --rank FOLDER 0= 1=…            joins the rank's group, and starts the program
-                           └── build/chorale train …              ends, and stays a zombie until its counters are read
+                           └── build/chorale train …              ends, and remains a zombie until its counters are read
 
 Each rank is the child of a process of this script. The kernel's counters of a process can still be read after the process
-has ended, but only until its parent collects it. /proc/PID/io counts the bytes that reached the disk, for all threads,
+has ended, but only until its parent waits for it. /proc/PID/io counts the bytes that reached the disk, for all threads,
 including those of io_uring.
 """
 import collections
@@ -21,8 +21,8 @@ import sys
 import tempfile
 import time
 
-# peak_rss counts a page of shared memory in full on every rank that uses it. In peak_share, each of the n processes that use
-# the page counts an n-th of it; peak_share is sampled ten times a second.
+# peak_rss counts a page of shared memory in full on every rank that uses it. In peak_share, a page that n processes use
+# counts as 1/n of a page for each of them; peak_share is sampled ten times a second.
 Counts = collections.namedtuple("Counts", "status read_bytes write_bytes peak_rss peak_share")
 Seen = collections.namedtuple("Seen", "returncode stderr counts group_peaks")  # by rank
 launch = shlex.split(os.environ.get("MPIRUN", "mpirun --oversubscribe"))
@@ -30,11 +30,11 @@ as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class NoGroups(Exception):
-    """Memory control groups cannot be made here; the message says why."""
+    """Raised if memory control groups cannot be made here; the message says why."""
 
 
 def hierarchy():
-    """The folder below which this process may make groups, and the file names of the limit, the peak and the swap limit."""
+    """Returns the folder in which this process may make groups, and the files of the limit, the peak and the swap limit."""
     if os.geteuid() != 0:
         raise NoGroups("it needs root")
     for line in read("/proc/self/mountinfo").splitlines():
@@ -47,7 +47,7 @@ def hierarchy():
             below = os.path.relpath(own, top)
             folder = mount if below.startswith("..") else os.path.normpath(f"{mount}/{below}")
             return folder, ("memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.memsw.limit_in_bytes")
-        if kind == "cgroup2":  # a group with processes has no groups below it, except for the topmost
+        if kind == "cgroup2":  # only the root group may have both processes and groups below it
             if "memory" in read(f"{mount}/cgroup.subtree_control").split():
                 return mount, ("memory.max", "memory.peak", "memory.swap.max")
     raise NoGroups("no hierarchy of control groups has the memory controller")
@@ -85,7 +85,7 @@ class Groups:
             while os.path.isdir(path):
                 try:
                     os.rmdir(path)
-                except OSError:  # its last process is still ending
+                except OSError:  # the last process of the group is still ending
                     time.sleep(0.01)
 
 
@@ -117,14 +117,14 @@ def memory_share(pid):
     try:
         all_pages, kinds = (dict(re.findall(r"(\w+):\s+(\d+) kB", read(f"/proc/{pid}/{file}")))
                              for file in ("smaps_rollup", "status"))
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return 0
     parts = all_pages.get("Anonymous"), all_pages.get("Pss_Shmem"), kinds.get("RssFile")
     return 1024 * sum(map(int, parts)) if all(parts) else 0
 
 
 def as_rank(reports, groups, command):
-    """Starts the program in this rank's group, and reports what the kernel counted. Returns its exit status."""
+    """Starts the program in this rank's group, and reports the kernel's counters. Returns the program's exit status."""
     rank = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0"))
     group = groups[rank]
     join = (lambda: write(f"{group}/cgroup.procs", 0)) if group else None

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draws the loss of several runs by step, from their records alone. An example of how to read records in Python.
+"""Draws the loss of several runs by step. An example of how to read records in Python.
 
    experiments/analysis/loss_curves.py runs/*/run.h5 --out loss.svg        single runs
    experiments/analysis/loss_curves.py runs/latest/run.h5                  all runs of a suite
@@ -14,7 +14,7 @@ from figure import Figure, colors, dashes
 
 
 def runs_in(path):
-    """Returns (name, group) of each run in a record, which holds one run or a suite of runs."""
+    """Returns (name, group) of each run in a record, which has one run or a suite of runs."""
     file = h5py.File(path)
     if "runs" in file:
         return list(file["runs"].items())

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""Compares the predicted time of a step with the measured one, run by run, from the records of `compare` alone.
+"""Compares the predicted and the measured step time of each run, from the records of `compare`.
 
    experiments/analysis/predicted.py runs/latest/run.h5 …        one table for each suite
 
-The measured time of a run is the median over its repetitions. Its interval is the one in the table of `compare`: with six
-repetitions or more the 95 % interval of the median, with two to five their range. With one repetition it is the interval of
-the median of the steps. Below each table:
+The measured time of a run is the median over its repetitions. The interval is the same as in the table of `compare`. With
+six repetitions or more, it is the 95 % interval of the median; with two to five, their range; with one, the interval of the
+median of the steps. Two lines below each table have:
 
-   within 15 %      how many predictions differ from the measurement by at most 15 %
+   within 15 %      the number of predictions that differ from the measurement by at most 15 %
    Kendall's tau    over the pairs of runs whose intervals do not overlap: the share of pairs predicted in the measured
-                    order, less the share predicted in the other order. A pair with equal predictions counts as neither
+                    order, minus the share predicted in the opposite order. Pairs with equal predictions count in neither
 """
 import argparse
 import itertools
@@ -25,7 +25,7 @@ near = 0.15
 def interval(values):
     """Returns the 95 % interval of the median, between two order statistics; with fewer than six values, the extremes."""
     values = sorted(values)
-    below, left_out = 0, 0  # left_out: number of values below the interval, and also above it
+    below, left_out = 0, 0  # left_out: number of values on each side of the interval
     for heads in range(len(values)):
         below += math.comb(len(values), heads) / 2 ** len(values)
         if below > 0.025:
@@ -64,7 +64,7 @@ def steps_of(run, warm_up):
 
 
 def rows_of(file):
-    """The finished training runs of a suite, in the order of the record."""
+    """Returns the finished training runs of a suite, in the order of the record."""
     summary, rows = file["summary"], {}
     warm_up = int(file.attrs.get("warm_up", -1))
     texts = [summary[name].asstr()[:] for name in ("id", "command", "status")]
@@ -84,7 +84,7 @@ def sign(number):
 
 
 def kendall(rows):
-    """Returns tau over the pairs whose intervals do not overlap (NaN if none), the number of these pairs, and of all."""
+    """Returns tau over the pairs whose intervals do not overlap (NaN: no pair), the number of these, and of all pairs."""
     pairs = list(itertools.combinations(rows, 2))
     apart = [(a, b) for a, b in pairs if a.interval[1] < b.interval[0] or b.interval[1] < a.interval[0]]
     agreed = sum(sign(b.measured - a.measured) * sign(b.predicted - a.predicted) for a, b in apart)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Draws how each rank spends the time of a step, as stacked bars, from a record alone. One of the report's figures.
+"""Draws the time that each rank spends in each phase of a step, as stacked bars. The report has the same figure.
 
    experiments/analysis/step_time.py runs/latest/run.h5 --out step_time.svg
    experiments/analysis/step_time.py suite.h5 --group /runs/dp4-r1 --skip 5
 
-The first steps are left out, because caches are still cold. The time of communication that overlaps computation is printed,
-but not drawn, because it does not lengthen the step.
+The first steps are left out, because caches are still cold. The time of communication that overlaps computation does not
+lengthen the step, so it is printed but not drawn.
 """
 import argparse
 

@@ -1,6 +1,6 @@
-// The memory that benchmarked calls work on. Hot: every call uses the same slot. Cold: calls rotate through slots that
-// together are twice as large as the last-level cache, in an order that no prefetcher follows. So no slot is in a cache
-// when its turn comes.
+// The buffers of the benchmarked calls. With hot buffers, every call uses the same slot. With cold buffers, the calls rotate
+// through slots that are together twice as large as the last-level cache. The order of the slots defeats the prefetcher, so
+// a call never finds its slot in a cache.
 //
 //   cold   |slot 0|slot 1|slot 2|slot 3|slot 4|   i-th call: slot (i · step) mod slots, step near 0.618 · slots
 #pragma once
@@ -14,8 +14,8 @@ class Buffers {
  public:
   Buffers(Allocator& allocator, bool cold) : allocator_(allocator), cold_(cold) {}
 
-  // Makes room for an input and an output of this size in each slot, and writes the whole memory once. Invalidates earlier
-  // pointers.
+  // Makes room in each slot for an input and an output of this size. If the memory has to grow, all of it is written once,
+  // and earlier pointers become invalid.
   void lend(std::int64_t bytes);
   void* input(std::int64_t call) const { return place(call, 0); }
   void* output(std::int64_t call) const { return place(call, stride_ / 2); }

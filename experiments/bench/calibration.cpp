@@ -30,7 +30,7 @@ constexpr double most_stalled = 4;
 constexpr std::size_t fewest_barriers = 10;  // with fewer barriers, there is no usual time
 constexpr DType peak_types[] = {DType::f32, DType::bf16};
 
-// The ranks' hosts and machines. Emulated hosts run on one kernel and share its cores.
+// The hosts and machines of the ranks. Emulated hosts run on one kernel and share the cores of one machine.
 forecast::Site site_of(const mpi::Runtime& runtime) {
   const std::int64_t kernel = static_cast<std::int64_t>(std::hash<std::string>{}(kernel_id()));
   forecast::Site site{topology_of(runtime).host_of, {}, online_cores()};
@@ -52,7 +52,7 @@ void refuse_too_many_ranks(const Sweep& sweep, int processes) {
                   "start fewer ranks: auto uses their prices for larger groups too");
 }
 
-// Makes the measurements that rank 0 can do alone.
+// Makes the measurements that need only rank 0.
 void measure_alone(Machine& machine, const Session& session) {
   const std::string now = iso_time(session.clock.wall_seconds());
   const int cores = online_cores();
@@ -74,7 +74,7 @@ void measure_alone(Machine& machine, const Session& session) {
   fmt::print("{:<10}{:.1f} GB/s of f32 by one core\n", "sums", machine.sums.front().rate / 1e9);
 }
 
-// Rows that show which messages wait for their receivers: rings with the message lengths that programs use.
+// Ring all-gathers with the message lengths that programs use. They show which messages wait for their receivers.
 Sweep of_message_lengths(const Sweep& sweep, int ranks) {
   Sweep lengths = sweep;
   lengths.wanted.ops = {"all_gather"}, lengths.wanted.algorithms = {"ring"}, lengths.wanted.in_place = "no";
@@ -94,8 +94,8 @@ void print(const Level& level) {
 }
 
 // The prices that need not be fitted. A run on several hosts takes the prices within a host from an earlier run on one host.
-// Backend shm+ucx carries messages up to a fixed length inside their notices. If it was not measured on one host, the prices
-// of shm replace its own: a message is then a step, and its receiver copies it once.
+// Backend shm+ucx sends messages up to a fixed length inside their notices. If shm+ucx was not measured on one host, the
+// prices of shm are used. A message then has the price of a step, and no additional copy.
 forecast::Known known_prices(const Machine& machine, const std::string& backend, const forecast::Site& site) {
   forecast::Known known;
   const bool is_near = backend == "shm+ucx";
@@ -181,7 +181,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   const forecast::Site site = site_of(runtime);
   const bool speaks = runtime.rank() == 0;
   refuse_too_many_ranks(sweep, runtime.size());
-  if (speaks) own_machine(file);  // a file that could not take the prices is refused now, not after the measurements
+  if (speaks) own_machine(file);  // a file that cannot store the prices is refused before the measurements
   Machine found{machine_signature(), online_cores(), {}, {}, {}};
   mpi::sleep_until_all(runtime.world(), session.clock);
   runtime.now("the peaks and sums of rank 0");
@@ -247,7 +247,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
     std::fflush(stdout);
   }
   mpi::sleep_until_all(runtime.world(), session.clock);
-  // Only rank 0 fits the prices, so only it knows whether the fit was stopped.
+  // Only rank 0 fits the prices, so only rank 0 knows whether the fit was stopped.
   return mpi::ranks_where(runtime.world(), !complete).empty();
 }
 

@@ -32,7 +32,7 @@ Words algorithms_of(Collective what) {
   return names;
 }
 
-// The list, with "all" expanded.
+// Replaces the word "all" by all values.
 Words expanded(const Words& wanted, const Words& all) {
   return std::count(wanted.begin(), wanted.end(), "all") ? all : wanted;
 }
@@ -45,7 +45,7 @@ std::vector<Enum> values(const Words& wanted, const Words& names) {
   return found;
 }
 
-// Error messages suggest the words of `offered`, a subset of `known`.
+// Error messages suggest the words in `offered`, a subset of `known`.
 void require_known(const char* kind, const Words& wanted, const Words& known, Words offered) {
   offered.emplace_back("all");
   for (const std::string& word : wanted) {
@@ -62,7 +62,7 @@ void require_known(const char* kind, const Words& wanted, const Words& known, Wo
 
 void require_known(const char* kind, const Words& wanted, const Words& known) { require_known(kind, wanted, known, known); }
 
-// "auto", "native" and the algorithms of these collectives, without duplicates.
+// "auto", "native" and the algorithms of the given collectives, without duplicates.
 Words algorithms_of_any(const std::vector<Collective>& collectives) {
   Words names{"auto", "native"};
   for (const Collective what : collectives)
@@ -94,8 +94,8 @@ bool exists(Collective what, bool in_place) {
   return !in_place || !(only_root_has_both || what == Collective::barrier);
 }
 
-// Returns "" if the row can run, else the reason. It checks the row with one element per rank, because sizes are chosen
-// later.
+// Returns "" if the row can run, otherwise the reason. The row is checked with one element per rank, because sizes are
+// chosen later.
 std::string why_not(const BenchCase& row, const BenchWorld& stage) {
   if (has_root(row.what) && row.root >= row.ranks) return fmt::format("root {} is not one of {} ranks", row.root, row.ranks);
   if (stage.sums && reduces(row.what) && row.ranks > most_ranks_summed)
@@ -188,7 +188,7 @@ std::vector<std::size_t> turns_of(const std::vector<BenchCase>& cases, std::int6
   };
   std::vector<Group> groups;
   std::map<decltype(BenchCase().question()), std::size_t> group_of;
-  std::map<long, std::size_t> rounds;  // the next round, by size rounded to a power of two
+  std::map<long, std::size_t> rounds;  // the next round of each size, which is rounded to a power of two
   for (const std::size_t c : order_by_seed(cases.size(), seed)) {
     const auto [group, is_new] = group_of.try_emplace(cases[c].question());
     if (is_new || !together) {

@@ -1,5 +1,5 @@
 // Executes the loads and stores that no algorithm of a collective can avoid on mapped memory. All ranks execute them at the
-// same time, on the buffers of the benchmark, without flags or waits. The caller times them. This time is the memory
+// same time, on the buffers of the benchmark, without flags or waits. The caller measures their time, which is the memory
 // ceiling.
 //
 //   all_reduce                            each rank sums its 1/p of all inputs and writes the sum to all outputs
@@ -32,7 +32,7 @@ class Ceiling {
 
   const Buffers& buffers_;
   int rank_;
-  std::vector<std::byte*> inputs_;  // [rank]: where that rank's first input is mapped here; empty unless all are mapped
+  std::vector<std::byte*> inputs_;  // [rank]: where this process maps that rank's first input; empty unless all are mapped
 };
 
 }  // namespace chorale::bench

@@ -13,9 +13,9 @@
 namespace chorale::bench {
 namespace {
 
-constexpr int steps = 3;  // timed steps; an untimed one, which prepares the products, comes first
+constexpr int steps = 3;  // timed steps; before them, an untimed step prepares the matrix products
 
-// The time that this process has spent on a core. Other ranks on the same core therefore do not lengthen a step.
+// Reads the CPU time of this process, so ranks that share a core with it do not lengthen a step.
 class CoreClock final : public Clock {
  public:
   double seconds() const override {
@@ -27,8 +27,8 @@ class CoreClock final : public Clock {
   void sleep(double) override {}
 };
 
-// Models whose steps spend much time on one kind of work: wide layers for products, a long sequence for attention, narrow
-// layers for elements.
+// Models whose steps spend much time on one kind of work: wide layers on matrix products, a long sequence on attention,
+// narrow layers on elementwise kernels.
 std::vector<TrainingOptions> models(DType dtype) {
   struct Size {
     std::int64_t layers, width, heads, sequence, batch;
@@ -49,7 +49,7 @@ struct Phases {
   double passes = 0, update = 0;  // seconds
 };
 
-// The median step of this rank.
+// Returns the median times of this rank's steps.
 Phases measure(const TrainingOptions& options) {
   CoreClock clock;
   HostMemory host;
@@ -79,7 +79,7 @@ double mean_over_ranks(double seconds, const mpi::Runtime& runtime) {
 }  // namespace
 
 Amounts fit_work(const std::vector<TimedWork>& rows) {
-  constexpr int rounds = 20'000;  // coordinate descent; a round takes a microsecond
+  constexpr int rounds = 20'000;  // of coordinate descent; each takes about a microsecond
   Amounts each{};
   for (int round = 0; round < rounds; ++round)
     for (std::size_t kind = 0; kind < kinds_of_work; ++kind) {

@@ -1,5 +1,6 @@
-// How fast one core computes a training step, for predictions of its time (parallel/forecast/step.hpp). All ranks train
-// small models at the same time, each alone, so every core is as busy as in a run, but no rank waits for another.
+// Measures how fast one core computes a training step. Predictions of step times use these rates
+// (parallel/forecast/step.hpp). All ranks train small models at the same time, without communication. So every core is as
+// busy as in a run, but no rank waits.
 //
 //   models that differ in width, length and batch   ──▶  core time of their steps ─┐
 //   the work of these steps, from phantom tensors   ──────────────────────────────┴▶ flops and bytes per second, by kind
@@ -12,14 +13,14 @@
 
 namespace chorale::bench {
 
-// Collective: every rank returns the mean of all ranks.
+// Collective. Every rank returns the mean over all ranks.
 ComputeRates measure_compute(DType dtype, const Session& session);
 
 struct TimedWork {
   Amounts work{};
   double seconds = 0;
 };
-// The seconds per unit of each kind of work that explain these times best. None is negative; the fit minimizes the squares
+// Fits the seconds per unit of each kind of work to the measured times. No result is negative. The fit minimizes the squares
 // of the relative errors.
 Amounts fit_work(const std::vector<TimedWork>& rows);
 

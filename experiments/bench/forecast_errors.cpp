@@ -14,7 +14,7 @@ namespace {
 
 constexpr double close_enough = 1.1;
 
-// The rows that time the same operation at the same size with different algorithms.
+// Rows that time the same operation at the same size with different algorithms.
 struct Contest {
   std::vector<const SeriesRow*> rows;
 
@@ -34,7 +34,7 @@ struct Contest {
   static bool same_work(const SeriesRow& a, const SeriesRow& b) { return a.chosen == b.chosen && a.chunks == b.chunks; }
 };
 
-// Whether the cores were as far apart as when the prices were measured (barrier_time.hpp). True if this is unknown.
+// Whether the cores were as far apart as when the prices were measured (barrier_time.hpp). Returns true if this is unknown.
 bool is_comparable(const SeriesRow& row) {
   return std::isnan(row.barrier) || std::isnan(row.usual_barrier) || row.oversubscribed ||
          is_usual(row.barrier, row.usual_barrier);

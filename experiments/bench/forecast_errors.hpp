@@ -1,9 +1,10 @@
-// How good the predictions of a benchmark were: one paragraph per backend and number of ranks, about the calibrated rows.
+// Describes how accurate the predictions of a benchmark were. Each backend and number of ranks gets a paragraph about its
+// calibrated rows.
 //
 //   # predicted / measured, shm on 2 ranks: half of 504 rows within 13 % (|ln| 0.12), 95 of 100 within 54 % (0.43)
 //   # the algorithm that was predicted fastest is within 10 % of the fastest at 57 of the 60 sizes that one clearly wins
 //
-// A winner is clear if the 95 % interval of its median lies below that of every other algorithm.
+// An algorithm wins clearly if the 95 % interval of its median is below that of every other algorithm.
 #pragma once
 #include <string>
 

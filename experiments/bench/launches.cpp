@@ -38,7 +38,7 @@ fs::path twin_of(const fs::path& out) {
   return out.parent_path() / (out.stem().string() + ".against" + out.extension().string());
 }
 
-// Why a launch failed: its error message, or otherwise the first line that has words and is not a warning.
+// The reason why a launch failed: its error message, or otherwise the first line of text that is not a warning.
 std::string reason_in(const std::string& errors) {
   std::string first;
   for (const std::string& line : split(errors, '\n')) {
@@ -93,7 +93,7 @@ void require_same_case(const SeriesRow& row, const SeriesRow& first, std::size_t
   require_same("in_place", &SeriesRow::in_place);
 }
 
-// The table of `report --compare`: A is the other program, B this one.
+// The table of `report --compare`, in which A is the other program and B is this program.
 std::string difference_of(const report::RecordSet& other, const report::RecordSet& own) {
   const auto found = report::compare(report::metrics_of(other), report::metrics_of(own)).differences;
   if (found.empty()) return "";
@@ -118,7 +118,7 @@ Rows merged(const std::vector<Rows>& launches) {
   return rows;
 }
 
-// One of the programs that alternate, and the results of its launches.
+// One of the alternating programs, and the results of its launches.
 struct Launches::Contestant {
   std::string program;
   fs::path folder;
@@ -133,7 +133,7 @@ struct Launches::Contestant {
   void keep(const Session& session, const std::string& session_id, std::int64_t all, const fs::path& out) const;
 };
 
-// The record's root attributes about program and machine are copied from the first launch.
+// The root attributes that describe the program and the machine are copied from the first launch.
 void Launches::Contestant::keep(const Session& session, const std::string& session_id, std::int64_t all,
                                 const fs::path& out) const {
   static const char* const kept[] = {"user",      "launchdate", "hostname", "hostlist",     "chorale_version", "git_commit",
@@ -196,7 +196,7 @@ Launches::Results Launches::run(Session& session, const std::string& out) {
   const ScratchFolder scratch(place);
   std::vector<Contestant> contestants{{fs::read_symlink("/proc/self/exe").string(), scratch.path() / "this"}};
   if (!against_.empty()) contestants.push_back({fs::absolute(against_).string(), scratch.path() / "other"});
-  unsetenv("CHORALE_AGAINST");  // else the launches would inherit and refuse this variable
+  unsetenv("CHORALE_AGAINST");  // otherwise the launches would inherit this variable and refuse it
   for (const Contestant& who : contestants) fs::create_directory(who.folder);
   take_turns(session, contestants);
 
@@ -216,7 +216,7 @@ Launches::Results Launches::run(Session& session, const std::string& out) {
   return results;
 }
 
-// Ends when all launches are done, or after a signal. In both cases, every contestant then has the same number of launches.
+// Ends when all launches are done, or after a signal. In both cases, every contestant has the same number of launches.
 void Launches::take_turns(Session& session, std::vector<Contestant>& contestants) {
   std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
   const std::int64_t all = launches_ * std::ssize(contestants);
@@ -246,7 +246,7 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
   progress.finish();
 }
 
-// Whether the launch was completed; false after a signal.
+// Returns true if the launch completed, false after a signal.
 bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order, const std::function<void()>& meanwhile) {
   std::vector<std::string> words{who.program, "bench"};
   for (const std::string& word : session.options.words({"launches", "ranks-per-launch", "against", "seed", "out"}))
@@ -262,7 +262,7 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
         if (const auto signal = signals_->pending()) told_to_stop = true, kill(process, *signal);
         meanwhile();
       });
-  told_to_stop = told_to_stop || signals_->pending();  // a signal may have come after the last check
+  told_to_stop = told_to_stop || signals_->pending();  // a signal may have arrived after the last check
   if (told_to_stop) return false;
   const std::string said = contents_of(who.next("txt")).value_or("");
   if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))

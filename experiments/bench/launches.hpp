@@ -1,19 +1,19 @@
-// A benchmark launched several times. Only launches are independent measurements: the calls of one launch share memory
-// pages, cores and the load of other programs (experiments/common/statistics.hpp).
+// Launches a benchmark several times. Only launches are independent measurements, because the calls of one launch share
+// memory pages, cores and the load of other programs (experiments/common/statistics.hpp).
 //
 //   chorale bench all_reduce --ranks-per-launch 2 --launches 6 --out new.h5
 //
-//     launch 1    mpirun -n 2 chorale bench all_reduce --order=1791095845 …      the seed of the order of its cases
+//     launch 1    mpirun -n 2 chorale bench all_reduce --order=1791095845 …      the seed that orders its cases
 //     launch 2    mpirun -n 2 chorale bench all_reduce --order=4282876139 …
 //
 //   new.h5        /launches: a row for each    /runs/launch-1/…: its complete record    /runs/launch-2/…
 //
-// After a signal, the launches that are complete are kept.
+// After a signal, the complete launches are kept.
 //
-// The machine's other load changes over minutes, and adds to the difference between two launches. So `--against OTHER`
-// alternates with another program: each launch has a twin, a launch of OTHER directly before or after it, in random order.
-// The twins are recorded in a second record (new.against.h5). Both records have the same `session`, so reports pair launches
-// of the same name.
+// The load of other programs changes over minutes, and this change adds to the difference between two launches. So
+// `--against OTHER` alternates with another program. Each launch has a twin, which is a launch of OTHER directly before or
+// after it, in random order. The twins are recorded in a second record (new.against.h5). Both records have the same
+// `session` attribute, so reports pair the launches with equal names.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -36,14 +36,14 @@ class Launches {
   struct Results {
     Rows rows;            // medians over the launches
     std::string verdict;  // which series is fastest, or with --against how the programs differ; "" if nothing is compared
-    std::string disturbance = {};         // what other programs did meanwhile: report/disturbed.hpp
+    std::string disturbance = {};         // load of other programs during the launches: report/disturbed.hpp
     std::int64_t done = 0, all = 0;       // number of launches; if done < all, a signal ended them
     std::vector<std::string> files = {};  // the records
   };
-  // Runs all launches, or as many as there is time for before a signal. Merges their records into one record at `out`,
+  // Runs all launches, but keeps only the complete ones after a signal. Merges their records into one record at `out`,
   // unless `out` is "".
   Results run(Session& session, const std::string& out);
-  std::string about(const Results& results) const;  // the lines that describe the rows
+  std::string about(const Results& results) const;  // the notes above the table: launches, ranks, meaning of ±
 
  private:
   struct Contestant;

@@ -47,7 +47,7 @@ std::optional<double> Bench::look(double spent) {
   return team_.broadcast(spent);
 }
 
-// Collective. The fastest of a few barriers, in seconds.
+// Collective. Times a few barriers and returns the seconds of the fastest.
 double Bench::barrier_seconds() {
   const Clock& clock = world_.clock();
   double fastest = std::numeric_limits<double>::infinity();
@@ -72,8 +72,8 @@ Communicator& Bench::communicator_for(const BenchCase& row) {
   return communicator;
 }
 
-// This rank's arguments of the i-th call. In place, the rank's input and output blocks lie at their own offsets in one
-// vector.
+// This rank's arguments of the i-th call. In place, the rank's input and output blocks are parts of one vector, each at its
+// own offset.
 Call Bench::call_of(const BenchCase& row, const Problem& mine, std::int64_t i) const {
   if (row.what == Collective::barrier) return {row.what};
   const auto slice = [&](void* start, std::int64_t home, std::int64_t count) {

@@ -1,5 +1,5 @@
-// Measures one row of a benchmark: a series of calls with a barrier before each. Every rank times every call. The time of a
-// repetition is the time of its slowest rank.
+// Measures one row of a benchmark, which is a series of calls with a barrier before each. Every rank times every call. The
+// time of a repetition is the time of its slowest rank.
 //
 //   all ranks   barrier ─ clock ─ call ─ clock ─ …        times are gathered after the series, never during it
 //
@@ -7,11 +7,11 @@
 // call the rank fills the input and overwrites the output before the barrier. It compares the result after the second clock
 // reading.
 //
-// About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If the machine becomes busy
-// (calls are slower than the last call of the warm-up), the series ends after fewer repetitions. If the user gave the number
-// of repetitions, it is kept.
+// About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If the machine becomes busy,
+// calls are slower than the last call of the warm-up, and the series ends after fewer repetitions. A number of repetitions
+// that the user gave never changes.
 //
-// Before each series, a few barriers are timed. The fastest shows how far apart the cores are at that moment
+// Before each series, a few barriers are timed. The fastest barrier shows how far apart the cores are at that moment
 // (barrier_time.hpp).
 #pragma once
 #include <functional>
@@ -29,15 +29,15 @@
 namespace chorale::bench {
 
 struct How {
-  std::int64_t repetitions = 0;  // 0: what fits in half a second: 20 to 2000 below 64 KiB, 20 to 200 below 8 MiB, else 20
+  std::int64_t repetitions = 0;  // 0: as many as fit in 0.5 s (20–2000 below 64 KiB, 20–200 below 8 MiB, else 20)
   std::int64_t warm_up = 5;
   bool check = true;
   bool ceiling = true;                       // also measure the memory ceiling (ceiling.hpp), if peers' memory is mapped
   bool cold = false;                         // calls rotate through buffers that exceed the last-level cache
   bool heap = false;                         // buffers in ordinary memory, even if the backend has its own
-  std::shared_ptr<Memory> device = nullptr;  // the memory that holds the buffers; none: the host's
+  std::shared_ptr<Memory> device = nullptr;  // device memory for the buffers; null: host memory
   bool compare_calls = true;                 // ranks check that they all make the same call (Communicator::check_calls)
-  std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; none: cannot be stopped
+  std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; null: cannot be stopped
 };
 
 // The result of a row on rank 0; empty on other ranks.
@@ -51,7 +51,7 @@ struct Series {
   double bytes_sent = -1;                  // bytes that all ranks sent in one call; −1: not countable
   double ceiling = -1;                     // seconds of the memory ceiling; −1: not measured
   double barrier = -1;                     // seconds of a barrier just before the series; −1: unknown
-  double closed_form = -1;                 // seconds by the planner's closed form, of a simulated call; −1: none
+  double closed_form = -1;                 // predicted seconds of a simulated call by the planner's closed form; −1: none
 };
 
 class Bench {
@@ -59,7 +59,7 @@ class Bench {
   Bench(BenchTeam& team, Communicator& world, const How& how);
 
   Series measure(const BenchCase& row);      // on every rank
-  bool stopped() const { return stopped_; }  // true on all ranks once any was told to stop; the last series is then empty
+  bool stopped() const { return stopped_; }  // true on all ranks once one was told to stop; the last series is then empty
 
  private:
   Communicator& communicator_for(const BenchCase& row);
@@ -77,7 +77,7 @@ class Bench {
 
   BenchTeam& team_;
   Communicator& world_;
-  Communicator apart_{nullptr};  // makes the native calls, because after them a communicator cannot count bytes
+  Communicator apart_{nullptr};  // for native calls: a communicator that has made one can no longer count bytes
   How how_;
   HostMemory heap_;
   Ledger ledger_;

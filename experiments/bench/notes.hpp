@@ -1,4 +1,5 @@
-// The notes above the tables of `bench`: lines that begin with "# ". They explain the numbers and their limits.
+// The notes above the tables of `bench`: lines that begin with "# ". They explain the values and the limits of their
+// meaning.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,11 +8,11 @@
 
 namespace chorale::bench {
 
-// Explains two columns: ± beyond 100 %, and the ceiling. "" if the tables have neither.
+// Explains the column ± if it exceeds 100 %, and the column of ceilings. "" if the tables have neither.
 std::string how_to_read(const Rows& rows);
 
-// Says that prices were not measured here, how good predictions were, or that one rank has no bandwidth. `processes` is for
-// the commands that it recommends.
+// Says which prices were not measured on this machine, how accurate the predictions were, and why one rank has no bandwidth.
+// `processes`: number of processes in the commands that the notes recommend.
 std::string limits(const Rows& rows, std::int64_t processes);
 
 // "# vm was busy: …", from the warning of a disturbed measurement; "" if there was no warning.

@@ -17,7 +17,7 @@ class Asked {
   // Called before MPI starts. A file that the user named must exist, unless the command is about to write it.
   enum class Writes { nothing, tuning, machine };
   void check(Writes writes = Writes::nothing);
-  // Collective: "auto" becomes the preferred backend that works on these ranks and connects their hosts.
+  // Collective. Replaces backend "auto" by the preferred backend that works on these ranks and connects their hosts.
   Sweep sweep(const mpi::Runtime& runtime, bool on_device = false) const;
 
   bool cold() const { return cache_ == "cold"; }
@@ -25,7 +25,7 @@ class Asked {
   std::string tuning_file() const;  // "" if there is no folder for it
   TuningTable tuning() const;       // read from tuning_file(), if it exists
   std::string machine_file() const;
-  Machine machine() const;  // a file that the user named counts as this machine's file
+  Machine machine() const;  // a file that the user named is treated as this machine's own
 
   WantedCases wanted;
   std::vector<std::string> backends{"auto"};

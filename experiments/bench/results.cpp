@@ -20,7 +20,7 @@ struct SampleRow {
   }
 };
 
-// Measured numbers are −1 if they are unknown.
+// Converts −1, which marks an unknown measurement, to NaN.
 double or_unknown(double value) { return value < 0 ? SeriesRow::unknown : value; }
 
 template <class Number>
@@ -28,7 +28,7 @@ std::optional<Number> or_absent(Number value) {
   return value < 0 ? std::nullopt : std::optional(value);
 }
 
-constexpr int most_ranks_predicted = 64;  // the cost of pricing grows with the square of the ranks
+constexpr int most_ranks_predicted = 64;  // the time to compute a prediction grows with the square of the ranks
 
 void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   const BenchCase& asked = series.row;

@@ -1,7 +1,7 @@
-// The results of a benchmark. Converts a measured series to its row (series_row.hpp), and writes the record with every
-// sample of every rank.
+// The results of a benchmark. Converts a measured series to a row (series_row.hpp). Writes the record, with every sample of
+// every rank.
 //
-//   /series   row*      what was measured, and its summary
+//   /series   row*      the measured call, and a summary of its times
 //   /samples  sample*   series, repetition, rank, time
 #pragma once
 #include "collectives/choice/selection.hpp"
@@ -11,7 +11,7 @@
 
 namespace chorale::bench {
 
-struct Conditions {  // the same for a whole run
+struct Conditions {  // the same for all rows of a run
   Cache cache = Cache::hot;
   Where memory = Where::symmetric;
   bool crowded = false;  // more processes than cores on some host

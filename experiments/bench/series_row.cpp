@@ -56,7 +56,7 @@ Names backends_of_rows() {
   Names names;
   for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
   names = with_simulated(std::move(names));
-  names.emplace_back("simulated");  // the row was measured on another machine, which the root names
+  names.emplace_back("simulated");  // for rows of a simulated machine, which a root attribute names
   return names;
 }
 

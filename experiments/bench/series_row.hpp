@@ -1,8 +1,8 @@
-// One row of a benchmark: what was asked, how long it took, and the resulting speed. It exists only in this form: the record
-// (results.hpp), JSON and CSV have the columns that columns() lists, and text tables and notes read the members.
+// One row of a benchmark: the requested call, its time and its speed. SeriesRow is the only form of a row. The record
+// (results.hpp), JSON and CSV have the columns that columns() lists; text tables and notes read the members.
 //
 //   record       exact numbers; absent: NaN or −1
-//   all others   five digits (in_five_digits); absent: null in JSON, empty in CSV
+//   JSON, CSV    five digits (in_five_digits); absent: null in JSON, empty in CSV
 //
 // To add a column, add a member, its line in columns(), and its value in row_of (results.cpp). If the value differs between
 // launches, also merge it in merged_row (launches.cpp).
@@ -39,7 +39,7 @@ struct SeriesRow {
   bool in_place = false;
   Cache cache = Cache::hot;
   Where memory = Where::symmetric;
-  std::uint8_t oversubscribed = 0, calibrated = 0;  // numbers, because JSON has them as 0 and 1
+  std::uint8_t oversubscribed = 0, calibrated = 0;  // integers, because JSON prints them as 0 and 1
   std::int64_t chunks = 1, root = -1, ranks = 1, hosts = 1, count = 0, bytes = 0, repetitions = 0, turn = 0;
   std::optional<std::int64_t> wrong, bytes_predicted;
   std::optional<double> bytes_sent;
@@ -96,9 +96,9 @@ std::int64_t wrong_in(const Rows& rows);  // number of wrong elements
 
 SeriesRow in_five_digits(SeriesRow row);  // rounds times and bandwidths to five digits; a count of bytes stays exact
 
-// A JSON object with the printed columns: first the established ones in their fixed order, then newer ones.
+// Returns a JSON object with the printed columns: first the old columns in their fixed order, then the newer ones.
 nlohmann::ordered_json as_json(const SeriesRow& row);
-// The row that as_json() wrote, perhaps in an older version of this program. A missing column keeps its default.
+// Parses a row that as_json() wrote, perhaps in an older version of this program. A missing column keeps its default.
 SeriesRow row_from(const nlohmann::ordered_json& object);
 
 }  // namespace chorale::bench

@@ -29,7 +29,7 @@ void say_skipped(const std::string& what) {
   std::fflush(stderr);
 }
 
-// Collective: returns "" on all ranks if all can use the backend, else a reason on each rank.
+// Collective. Returns "" on all ranks if all can use the backend, otherwise a reason on each rank.
 std::string why_not(const std::string& name, const mpi::Runtime& runtime, int hosts) {
   if (is_simulated(name)) return runtime.size() > 1 ? "one process simulates all ranks: start it without a launcher" : "";
   const Backend& backend = backend_named(name);
@@ -117,7 +117,7 @@ Outcome on_threads(const Sweep& sweep, const Session& session) {
   return outcome;
 }
 
-// Uses rank 0's table and machine file, because those of other hosts may differ, and all ranks must choose the same
+// Uses the tuning table and machine file of rank 0. The files of other hosts may differ, but all ranks must choose the same
 // algorithm.
 Selector selector_of_rank_0(const mpi::Runtime& runtime, const Sweep& sweep) {
   const auto of_rank_0 = [&](const std::string& text) { return mpi::broadcast(runtime.world(), text); };
@@ -128,7 +128,7 @@ Selector selector_of_rank_0(const mpi::Runtime& runtime, const Sweep& sweep) {
                   of_rank_0(machine_signature()));
 }
 
-// Counts the rows of one backend's outcome, and returns its series.
+// Adds the rows of one backend to the total, and returns the backend's series.
 std::vector<Series> take(Outcome& all, Outcome one) {
   for (Series& series : one.series) series.turn += all.rows;
   all.rows += one.rows;

@@ -1,6 +1,6 @@
-// Measures all requested rows on all requested backends, one backend after the other. Reports once on stderr what cannot
-// run. If no backend can run, the caller reports it instead. The series are returned in the order of the rows, whatever the
-// order of measurement was.
+// Measures all requested rows on all requested backends, one backend after the other. Backends and rows that cannot run are
+// reported once, on stderr. If no backend can run, the caller reports this. The series are returned in the order of the
+// rows, even if they were measured in a different order.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,11 +16,11 @@ struct Sweep {
   std::vector<std::string> backends;
   WantedCases wanted;
   How how;
-  TuningTable tuning = {};  // the table by which auto chooses
+  TuningTable tuning = {};  // the tuning table that `auto` uses
   Machine machine = {};
   int threads = 2;         // ranks of the threads backend
   std::int64_t order = 1;  // seed of the order of measurement; 0: in the order of the rows
-  bool together = false;   // rows with one Case::question() run one after the other; a stop discards incomplete groups
+  bool together = false;   // rows with equal BenchCase::question() form a group; a stop discards incomplete groups
 };
 
 // The result of run(), which is collective. Rank 0 gets `series`; every rank gets `rows`, the number of rows to measure.
@@ -28,7 +28,7 @@ struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
   bool stopped = false;                    // true: a signal ended run(), and `series` has only the completed series
-  std::vector<OtherWork> others = {};      // other programs' work, by rank; on rank 0, if a backend is not simulated
+  std::vector<OtherWork> others = {};      // on rank 0: other programs' work, by rank; empty if all backends are simulated
   std::vector<std::string> unusable = {};  // "nccl: no NVIDIA driver on this machine", for each backend that cannot run
   std::string busy = {};                   // on rank 0: the load of other programs, if it was large enough for a warning
   bool simulated() const;                  // whether all series are in virtual time

@@ -79,7 +79,7 @@ TextColumn time_column(const std::string& heading, double SeriesRow::*seconds) {
   return {heading, "us", [seconds](const SeriesRow& row) { return cell_of(1e6 * row.*seconds); }};
 }
 
-// With at most three decimals, so that small sizes do not widen the column.
+// Prints at most three decimals, so that small sizes do not widen the column.
 TextColumn bandwidth_column(const std::string& heading, double SeriesRow::*bandwidth) {
   return {heading, "GB/s", [bandwidth](const SeriesRow& row) -> std::string {
             const double value = row.*bandwidth / 1e9;
@@ -95,7 +95,7 @@ TextColumn algorithm_column(const Group& rows) {
           }};
 }
 
-// Half the interval of the median, as a share of the median. Beyond 100 %, the interval itself.
+// Half the width of the median's interval, as a percentage of the median. Above 100 %, the interval itself.
 std::string percent_of_time(const SeriesRow& row) {
   const double time = row.median, half = (row.ci_high - row.ci_low) / 2;
   if (!(time > 0) || row.repetitions == 1) return "-";
@@ -106,12 +106,12 @@ std::string percent_of_time(const SeriesRow& row) {
   return fmt::format("{:.{}f}", 100 * half / time, half < 0.1 * time ? 1 : 0);
 }
 
-// The heading says what varies: the calls of one launch, or several launches.
+// The heading tells whether ± describes the calls of one launch, or several launches.
 TextColumn spread_column(const Group& rows) {
   return {rows[0]->launches == 1 ? "calls" : "launches", "± %", percent_of_time};
 }
 
-// Compares each row with the first row's backend and algorithm, at the same size.
+// Compares each row with the row of the first backend and algorithm at the same size.
 TextColumn ratio_column(const std::vector<Group>& sizes, const Group& rows) {
   const SeriesRow& first = *rows[0];
   std::vector<std::string> name;
@@ -138,8 +138,8 @@ std::vector<Group> kinds_of(const Group& rows) {
   });
 }
 
-// The table of the calls of one kind. Columns without any value are left out. If rows are compared, predictions and ceilings
-// are left out too, so that the table fits 80 columns; JSON and CSV have them.
+// The table of one kind of call. Columns without values are left out. If rows are compared, predictions and ceilings are
+// left out too, so that the table fits into 80 columns; JSON and CSV have them.
 TextTable table_of(const Group& rows) {
   const std::vector<Group> sizes = grouped(rows, &SeriesRow::bytes);
   std::vector<TextColumn> columns{plain("bytes", "", &SeriesRow::bytes)};
@@ -174,7 +174,7 @@ TextTable table_of(const Group& rows) {
   return table;
 }
 
-// The columns of CSV are the keys of JSON, and the values are the same.
+// The columns of CSV have the names and values of the JSON keys.
 std::string csv_of(const Group& rows) {
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> lines;

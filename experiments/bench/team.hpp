@@ -1,6 +1,6 @@
-// The ranks that measure together. They need a barrier that is the same for every backend, and a gather of the times.
-// Ranks that are processes use MPI. Ranks that are threads spin on a shared counter. If they slept, some would leave the
-// barrier long after the others, and the measured time would include this delay.
+// The ranks that measure together. They need a barrier that does not depend on the backend, and a gather of the times. Ranks
+// that are processes use MPI. Ranks that are threads spin on a shared counter. If they slept, some would leave the barrier
+// long after the others, and the measured time would include this delay.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -34,7 +34,7 @@ class ProcessTeam final : public BenchTeam {
   const mpi::Runtime& runtime_;
 };
 
-// Shared by the threads of a team.
+// The state that the threads of a team share.
 struct Crew {
   Crew(int size, Clock& clock);
   Waiting waiting;

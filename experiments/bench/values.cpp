@@ -9,7 +9,7 @@
 namespace chorale::bench {
 namespace {
 
-constexpr std::int64_t piece = 1024;  // elements per pass: they fit the L1 cache
+constexpr std::int64_t piece = 1024;  // elements per pass, which fit into the L1 cache
 
 // Two rounds of multiply and shift mix every bit of rank, index and round into the upper bits. Compilers vectorize loops
 // over this function.
@@ -66,7 +66,7 @@ void Values::fill(int rank, const Slice& x, std::int64_t first) const {
   });
 }
 
-// Computes the results as integers, before an average is divided and before u8 values wrap around.
+// Computes the results as integers, before averages are divided and before u8 values wrap around.
 void Values::expect(int rank, std::int64_t first, bool is_unsigned, std::span<int> into) const {
   if (reduces(what)) {
     int next[piece];
@@ -85,7 +85,7 @@ void Values::expect(int rank, std::int64_t first, bool is_unsigned, std::span<in
     return;
   }
   if (what == Collective::broadcast || what == Collective::scatter) return inputs(root, first, is_unsigned, into);
-  for (std::size_t done = 0; done < into.size();) {  // block by block, each from its owner
+  for (std::size_t done = 0; done < into.size();) {  // block by block; each block comes from the rank that owns it
     const std::int64_t at = first + static_cast<std::int64_t>(done), owner = at / block;
     const auto here = std::min(into.size() - done, static_cast<std::size_t>((owner + 1) * block - at));
     const std::int64_t there = what == Collective::all_to_all ? rank * block + at % block : at;

@@ -1,14 +1,13 @@
-// The inputs of a benchmarked call and its expected results, exact to the last bit. Inputs are small integers hashed from
-// the rank, the element's index and the round. Every type represents every partial result exactly, whatever the order of the
-// ranks.
+// The inputs of a benchmarked call, and its expected results, which are exact to the last bit. Inputs are small integers
+// hashed from the rank, the element's index and the round. Every type represents every partial result exactly, in any order
+// of the ranks.
 //
 //   sum, avg     |value| ≤ 7, less on many ranks: partial sums stay below 256, so 8 significant bits (bf16) suffice
 //   prod         ±1, and ±2 on at most four ranks; u8 wraps, and has 3 instead of −1
 //   min, max     |value| ≤ 100
 //   no operator  0 … 255 as u8, −128 … 127 otherwise
 //
-// Generating a value takes about 1 ns. Inputs depend on the round, so a result left over from an earlier call counts as
-// wrong.
+// Generating a value takes about 1 ns. Inputs depend on the round, so a stale result of an earlier call counts as wrong.
 #pragma once
 #include <cstdint>
 #include <span>

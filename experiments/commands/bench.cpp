@@ -1,6 +1,6 @@
 // `chorale bench OPS` times collectives on any backends and algorithms, over sizes, types, operators and roots, in place and
-// out of place. It checks every element of the results. Exit 3: an element was wrong. Exit 2: no requested combination can
-// run. After SIGINT or SIGTERM it prints and records the rows that are complete.
+// out of place. It checks every element of the results in the checked calls (bench/measure.hpp). Exit 3: an element was
+// wrong. Exit 2: no requested combination can run. After SIGINT or SIGTERM, the complete rows are printed and recorded.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -138,7 +138,7 @@ class BenchCommand final : public Command {
                                       : static_cast<int>(found.done < found.all ? Exit::runtime : Exit::ok);
   }
 
-  // Says where the records are. With the formats for programs this line goes to stderr, because programs read stdout.
+  // Says where the records are. If the format is for programs, this line is written to stderr, because programs read stdout.
   void say_record(const std::vector<std::string>& files) const {
     std::fflush(stdout);
     std::FILE* const stream = format_ == "text" ? stdout : stderr;
@@ -154,7 +154,7 @@ class BenchCommand final : public Command {
         numbers, (recorded ? "the complete ones are printed and recorded: " : "") + std::string("start it again for all"));
   }
 
-  // Prints notes. A note that is wider than the terminal continues on a line of its own.
+  // Prints notes. A note that is wider than the terminal is continued on the next line.
   static void say(const std::string& notes) { fmt::print("{}", notes_within(notes, screen_columns())); }
 
   static bool tell_wrong(std::int64_t elements) {
@@ -162,8 +162,8 @@ class BenchCommand final : public Command {
     return elements > 0;
   }
 
-  // On rank 0: prints the tables and keeps the record. After a signal it writes the record first, because the launcher may
-  // kill the ranks a second later. Otherwise it prints the tables first, because the disk may be full.
+  // On rank 0: prints the tables and writes the record. After a signal the record is written first, because the launcher may
+  // kill the ranks a second later. Otherwise the tables are printed first, because the disk may be full.
   Exit report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
     const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
     const bool crowded = std::ranges::any_of(ranks, &RankFacts::oversubscribed);
@@ -209,7 +209,7 @@ class BenchCommand final : public Command {
       say_stopped(fmt::format("{} of {} rows were measured{}", rows.size(), outcome.rows,
                               rows.empty() ? ", so nothing was kept" : ""),
                   keeps && !rows.empty());
-    // A suite learns from the record that its run was stopped.
+    // The record tells a suite that this run was stopped.
     return is_wrong ? Exit::check : outcome.stopped && !in_suite ? Exit::runtime : Exit::ok;
   }
 

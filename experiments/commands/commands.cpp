@@ -76,11 +76,10 @@ const std::vector<CommandRow>& all_commands() {
 
 namespace {
 
-// Suggests a replacement for an unknown command. The user may have typed the name of another program, such as
-// all_reduce_perf.
+// Suggests a replacement for an unknown command, which may be the name of a different program, such as all_reduce_perf.
 std::string instead_of(const std::string& name, const std::vector<std::string>& names) {
   if (name.starts_with("-")) return fmt::format("name a command first: {} train {} …", program(), name);
-  std::string operation = replace_all(lower(name), '-', '_');  // all_reduce_perf of nccl-tests
+  std::string operation = replace_all(lower(name), '-', '_');  // nccl-tests has all_reduce_perf
   if (operation.ends_with("_perf")) operation.resize(operation.size() - 5);
   for (const char* const collective : collective_names)
     if (operation == collective)

@@ -1,16 +1,18 @@
 // `chorale compare` runs several configurations in one launch. They take turns, in a new random order for each repetition,
-// so that other load on the machine affects all of them. At the end it prints a table and writes one record with all runs.
+// so that other load on the machine affects all of them. At the end, compare prints a table and writes one record with all
+// runs.
 //
 //   mpirun -np 4 build/chorale compare strategies                                    a suite that comes with the program
 //   mpirun -np 4 build/chorale compare mine.toml                                     a suite: a file that lists the runs
 //   mpirun -np 4 build/chorale compare --preset nano --layouts dp4,tp4 --lr 1e-3     without a file: by options of train
 //   mpirun -np 4 build/chorale compare --resume runs/latest                          the remaining runs after a stop
 //
-//   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: each run's own folder
+//   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: one folder per run
 //
-// A run with fewer ranks than were started uses the first ranks; the others sleep. A run that cannot start (too little
-// memory, for example) becomes a row that says why. A run that fails may leave ranks inside a collective. It therefore ends
-// the launch, and leaves failure.txt in its folder. --resume turns this file into a row, and continues with the other runs.
+// A run with fewer ranks than were started uses the first ranks, while the other ranks sleep. If a run cannot start, for
+// example because of too little memory, its row says why. A run that fails may leave ranks inside a collective. It therefore
+// ends the launch, and leaves failure.txt in its folder. --resume converts this file to a row, and continues with the other
+// runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +46,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace compare;
 
-// The options that a resumed comparison takes over.
+// The options that a resumed comparison copies from the comparison that was stopped.
 constexpr std::string_view kept_by_resume[] = {"repetitions", "budget", "warm-up", "seed", "metric", "fill-memory"};
 
 class Compare final : public Command {
@@ -128,7 +130,7 @@ class Compare final : public Command {
     std::vector<std::vector<std::string>> values;
     for (const Repetition& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
     std::optional<Summary> summary;
-    std::string left;  // a character per turn: 'x' if it must run, '.' if an earlier launch finished it
+    std::string left;  // one character per turn: 'x' if it must run, '.' if an earlier launch finished it
     if (speaks) {
       record.recorder->text("config", "suite", suite_.text);
       record.recorder->text("config", "question", suite_.question);
@@ -146,7 +148,7 @@ class Compare final : public Command {
   }
 
  private:
-  // Runs of --layouts have the same settings, so a mistake that they share is reported once.
+  // The runs of --layouts have the same settings, so a mistake in a shared setting is reported only once.
   static void refuse_once(const std::vector<Mistake>& mistakes) {
     std::vector<std::string> lines;
     for (const Mistake& mistake : mistakes)
@@ -172,8 +174,8 @@ class Compare final : public Command {
     return given;
   }
 
-  // Refuses options of train unless --layouts is given. Ignores environment variables, which may be meant for another
-  // command.
+  // Refuses options of train unless --layouts is given. Environment variables are ignored, because they may be meant for a
+  // different command.
   void require_nothing_to_pass_on() const {
     for (const Setting& setting : options_->given_to_pass_on())
       if (setting.source != Source::environment)
@@ -183,7 +185,7 @@ class Compare final : public Command {
   }
 
   // Prepares the comparison that --resume continues. It must have as many ranks as before. Options that are not given keep
-  // the values that the comparison was started with.
+  // the values of the earlier launch.
   void take_up(const Launch& launch) {
     resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point to a different run later
     const fs::path folder = resume_;
@@ -193,7 +195,7 @@ class Compare final : public Command {
         options_->set(setting);
   }
 
-  // Every rank reads the suite's file itself, and a network file system may show ranks different versions of the file.
+  // Every rank reads the suite's file, and a network file system may show different versions of the file to different ranks.
   void require_same_suite(const mpi::Runtime& runtime) const {
     const auto others = mpi::ranks_where(runtime.world(), mpi::broadcast(runtime.world(), suite_.text) != suite_.text);
     if (others.empty()) return;
@@ -201,7 +203,7 @@ class Compare final : public Command {
       usage_error("ranks read different suites", fmt::format("rank {} read a different text than rank 0", others[0]),
                   "wait until all hosts see the same file");
     SystemClock clock;
-    mpi::sleep_until_all(runtime.world(), clock);  // rank 0 ends all ranks
+    mpi::sleep_until_all(runtime.world(), clock);  // rank 0 then ends all ranks
   }
 
   RunRecord go_on(const Session& session, const std::vector<RankFacts>& ranks) const {
@@ -210,7 +212,7 @@ class Compare final : public Command {
             speaks ? open_record(resume_, session, ranks, true) : nullptr};
   }
 
-  // Runs the turns. Returns Exit::runtime if a signal stopped the comparison, Exit::check if a run's own checks failed.
+  // Runs the turns. Returns Exit::runtime if a signal stopped the comparison, and Exit::check if a check in a run failed.
   Exit go_through(Session& session, RunRecord& record, const std::vector<Repetition>& turns, const std::string& left,
                   std::optional<Summary>& summary) {
     const mpi::Runtime& runtime = *session.runtime;
@@ -237,9 +239,9 @@ class Compare final : public Command {
       }
       const Outcome outcome = run_one(session, record, turns[t]);
       if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
-      mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks leave their cores to the others
+      mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks leave their cores to the other ranks
       const fs::path file = record.folder / turns[t].id() / "run.h5";
-      // A command that handles a signal consumes it. Then only its record says that the run stopped.
+      // A command that handles a signal consumes it. In that case, only the command's record says that the run was stopped.
       const bool stopped =
           outcome.stopped || signals_->pending() || (summary && outcome.trouble.empty() && status_of(file) == "stopped");
       const bool stops = !mpi::ranks_where(runtime.world(), stopped).empty();
@@ -267,11 +269,11 @@ class Compare final : public Command {
 
   struct Outcome {
     Exit exit = Exit::ok;
-    std::string trouble;  // why the turn has no result
+    std::string trouble;  // the reason why the turn has no result
     bool stopped = false;
   };
 
-  // Rank 0 runs the program, and passes on the signals that it receives. The other ranks sleep until it ends.
+  // Rank 0 runs the program, and forwards the signals that it receives. The other ranks sleep until the program ends.
   Outcome run_program(Session& session, RunRecord& record, const Repetition& turn) {
     if (session.runtime->rank() != 0) return {};
     Outcome outcome;
@@ -285,7 +287,7 @@ class Compare final : public Command {
     return {Exit::check, outcome.trouble};
   }
 
-  // Called on every rank, because splitting off the ranks of the run is collective.
+  // Called on every rank, because splitting off the run's communicator is collective.
   Outcome run_one(Session& session, RunRecord& record, const Repetition& turn) {
     if (turn.run->outside) return run_program(session, record, turn);
     const mpi::Runtime part(*session.runtime, session.runtime->rank() < turn.ranks ? 0 : -1);

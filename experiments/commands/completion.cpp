@@ -1,7 +1,7 @@
-// `chorale completion bash`: prints a script with which a shell completes commands, options and their values. The script is
+// `chorale completion bash` prints a script with which a shell completes commands, options and their values. The script is
 // generated from the table of commands and their declared options.
 //
-//   source <(chorale completion bash)          `make install` puts the script where bash looks for it
+//   source <(chorale completion bash)          `make install` puts the script into the folder where bash expects it
 //
 //   chorale train --dtype b⇥                   completes a value of --dtype; a file name for --data
 //   chorale train --la⇥                        completes an option of the command
@@ -18,7 +18,7 @@ namespace chorale {
 namespace {
 
 // The shell script that `completion` prints. bash splits words at = and : (--dtype=bf16, simulated:selene). The script
-// therefore joins the parts of the last word, and cuts off from the answers the part that bash already has (`kept`). In a
+// therefore joins the parts of the last word, and removes from the completions the part that bash already has (`kept`). In a
 // list such as a,b,c or tp=shm,dp=ucx it completes the last element, and in a layout such as dp2.tp2 the last part.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{
@@ -53,13 +53,14 @@ _chorale_words() {{
 complete -o filenames -F _chorale chorale
 )";
 
-// Completes the text behind the last character that is one of `separators`.
+// Completes the text after the last character that is one of `separators`.
 std::string from_words(const std::vector<std::string>& words, const char* separators = ",=") {
   return fmt::format(R"(COMPREPLY=($(compgen -P "${{current%"${{current##*[{1}]}}"}}" -W "{0}" -- "${{current##*[{1}]}}")))",
                      join(words, " "), separators);
 }
 
-// The parts of a layout such as dp2.tp2.z1.sp. A number follows most of them, so no blank follows the completed word.
+// The parts of a layout such as dp2.tp2.z1.sp. Most parts are followed by a number, so no space is added after the completed
+// word.
 std::string from_parts_of_layouts() {
   std::vector<std::string> parts{"sp", "hpz", "v"};
   for (const AxisRow& axis : all_axes())

@@ -1,4 +1,4 @@
-// `chorale data`: makes and shows training data.
+// `chorale data` makes and shows training data.
 //
 //   tokenize TEXT     writes the text's tokens in llm.c's file format     train-bpe TEXT   learns a vocabulary from the text
 //   show FILE.bin     shows the contents of a token file                  floor            prints the lowest loss that is
@@ -75,7 +75,7 @@ class Data final : public Command {
   struct Action {
     std::string_view name;
     bool wants_file;
-    const char* ending;  // the extension of the file that the action writes; null: it writes none
+    const char* ending;  // the extension of the file that the action writes; null: it writes no file
     void (Data::*work)(Session&);
   };
   static const Action actions[4];

@@ -1,5 +1,5 @@
-// `chorale explain runs/latest` says why a dead or a hung rank ended a run, and what every rank did last. It reads what the
-// guards of the hosts wrote at that moment (src/base/guard/).
+// `chorale explain runs/latest` names the dead or hung rank that ended a run, and the last calls of every rank. It reads the
+// files that the guards of the hosts wrote when the run ended (src/base/guard/).
 #include <fmt/format.h>
 
 #include <cstdio>

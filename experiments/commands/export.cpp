@@ -1,4 +1,4 @@
-// `chorale export`: writes the weights of a run as a folder in the format of Hugging Face's transformers.
+// `chorale export` writes the weights of a run as a folder in the format of Hugging Face's transformers.
 #include <fmt/format.h>
 
 #include <filesystem>

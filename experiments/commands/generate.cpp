@@ -1,4 +1,4 @@
-// `chorale generate`: generates text with a trained model, token by token.
+// `chorale generate` generates text with a trained model, token by token.
 //
 //   build/chorale generate --load runs/latest --tokenizer data/english.bpe --prompt "The art of" --tokens 100
 //   mpirun -n 4 build/chorale generate --load runs/latest --layout tp2.pp2      a model that is too large for one rank
@@ -61,7 +61,7 @@ class Generate final : public Command {
       usage_error("the layout has more replicas than there are texts",
                   fmt::format("{} and --samples {}", to_string(layout), samples_),
                   fmt::format("ask for --samples {}, or for a layout with fewer replicas", layout.replicas()));
-    // A replica generates one text at a time. The batch below has as many micro-batches as any schedule may require.
+    // A replica generates one text at a time. The batch below has enough micro-batches for every schedule.
     require_fits(layout, {shape_stored_in(load_), ranks, layout.replicas() * layout.stages(), 1});
     find_tokenizer();
     read_prompt();
@@ -72,7 +72,7 @@ class Generate final : public Command {
     const mpi::Runtime& runtime = *session.runtime;
     layout_flags_.require_launched(runtime.size(), "generate");
     const bool hugging_face = std::filesystem::exists(std::filesystem::path(load_) / "config.json");
-    require_same_files(runtime, {hugging_face ? load_ : "", tokenizer_name_});  // a checkpoint has checksums of its own
+    require_same_files(runtime, {hugging_face ? load_ : "", tokenizer_name_});  // a checkpoint has its own checksums
     Log log({.level = runtime.rank() == 0 ? session.log_level : "off"});
     const int share = threads_of_a_rank(runtime, gather_rank_facts(runtime, session.clock));
     const int threads = threads_ ? static_cast<int>(threads_) : share;
@@ -145,7 +145,7 @@ class Generate final : public Command {
     if (kept.empty()) return;
     try {
       tokenizer_ = Tokenizer::named(kept);
-    } catch (const Error& error) {  // the tokenizer is unreadable, but tokens can still be shown as numbers
+    } catch (const Error& error) {  // the tokenizer is unreadable, but tokens can still be printed as numbers
       unread_ = fmt::format("; {}", trim(split(error.what(), '\n').at(0)));
     }
   }

@@ -1,6 +1,7 @@
-// `chorale info`: shows what is built in, what works on this machine, and why other parts do not. Under mpirun it also shows
-// where the ranks run. With --layout it draws instead which rank sits where, and which axes of the layout cross hosts. With
-// --run-dir it also makes a run folder with a record of facts about the build and the ranks.
+// `chorale info` shows the features that were built in, those that work on this machine, and why the others do not work.
+// Under mpirun it also shows where the ranks run. With --layout it draws instead the ranks on their hosts, and says which
+// axes of the layout cross hosts. With --run-dir it also makes a run folder whose record has facts about the build and the
+// ranks.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -100,7 +101,7 @@ Json describe_topology(const Topology& topology) {
   return hosts;
 }
 
-// Collective; on rank 0: where each rank sits on its host, such as "socket 0, cores 0-3, GPU 1".
+// Collective. On rank 0, returns where each rank runs on its host, such as "socket 0, cores 0-3, GPU 1".
 std::vector<std::string> places_of(const mpi::Runtime& runtime) {
   const std::vector<int> cpus = allowed_cpus(), sockets = sockets_of(cpus);
   std::vector<std::string> words;
@@ -113,7 +114,7 @@ std::vector<std::string> places_of(const mpi::Runtime& runtime) {
   return mpi::gather(runtime.world(), join(words, ", "));
 }
 
-// A value as text. The name says the unit: "memory_bytes" gives "1.5 GiB". JSON has the plain number.
+// A value as text. Its name has the unit: "memory_bytes" gives "1.5 GiB". JSON has the plain value.
 std::string cell_of(const Json& value, const std::string& name = "") {
   if (name.ends_with("_bytes")) return human_bytes(value);
   if (name.ends_with("_seconds")) return human_seconds(value);
@@ -122,7 +123,7 @@ std::string cell_of(const Json& value, const std::string& name = "") {
 
 std::string heading(const std::string& name) { return name.substr(0, std::min(name.find("_bytes"), name.find("_seconds"))); }
 
-// Prints words after a head, on as many lines as the screen needs.
+// Prints words after a heading, on as many lines as the screen needs.
 void print_words(const std::string& head, const std::string& words) {
   fmt::print("{}", paragraph(head, words, screen_columns()));
 }
@@ -196,8 +197,8 @@ class Info final : public Command {
   }
 
  private:
-  // The pinning to draw without a launch: on the hosts of --hosts, or on one host if a single process draws a layout of
-  // several ranks. The topology of a launch is not known yet, and stays empty.
+  // The pinning to draw if there is no launch. Its ranks are on the hosts of --hosts, or on one host if a single process
+  // draws a layout of several ranks. In a launch, the topology is not known yet, so it stays empty.
   Pinning imagined(const Launch& launch) const {
     Pinning pinning{.layout = parse_layout(layout_, 0)};
     const bool launched = hosts_.empty() && launch.size > 1;

@@ -1,12 +1,12 @@
-// `chorale bench kernels`: where the time of a training step goes. Each rank trains the whole model on made-up tokens and
-// times its kernels. Rank 0 prints the kernels of its fastest step, each beside a reference:
+// `chorale bench kernels` shows how a training step spends its time. Each rank trains the complete model on made-up tokens
+// and times its kernels. Rank 0 prints the kernels of its fastest step, each with a reference:
 //
-//   reference = max(flops / peak of products, bytes / rate of copies)
+//   reference = max(flops / peak of matrix products, bytes / copy rate)
 //
-// The peak is the one that MFU refers to (train/product_peak.hpp). The rate is that of copies that touch as many bytes as a
-// call of the kernel. A kernel can be faster than its reference: an update in place, or a kernel whose operands lie in a
-// nearer cache, costs less than a copy. The last row is the time between kernels. Device kernels and communication are not
-// covered.
+// The peak is the one that MFU refers to (train/product_peak.hpp). The copy rate is measured with copies that touch as many
+// bytes as a call of the kernel. A kernel can be faster than its reference: an update in place costs less than a copy, and
+// so does a kernel whose operands are in a nearer cache. The last row is the time between kernels. Device kernels and
+// communication are not included.
 //
 //   build/chorale bench kernels --preset nano --dtype bf16
 //   mpirun -np 2 build/chorale bench kernels --preset nano        two ranks that share caches and memory
@@ -39,7 +39,7 @@
 namespace chorale {
 namespace {
 
-// One kernel in one step.
+// The calls of one kernel in one step.
 struct KernelRow {
   std::string name, shape;
   std::int64_t calls = 0;
@@ -48,7 +48,7 @@ struct KernelRow {
 
 struct FastestStep {
   double seconds = 0;
-  std::vector<KernelRow> rows;  // the longest first; at the end the time between kernels
+  std::vector<KernelRow> rows;  // the longest first; the last row is the time between kernels
 };
 
 std::string shape_of(const KernelTable::Key& key) {
@@ -95,7 +95,7 @@ class KernelsCommand final : public Command {
   }
 
  private:
-  // All ranks train at the same time, each alone.
+  // All ranks train at the same time, without communication.
   FastestStep measure(TrainingOptions options, const Session& session) const {
     KernelTable timer(session.clock);
     options.kernels.timer = &timer;

@@ -1,6 +1,6 @@
-// The program `chorale`: finds the subcommand, resolves its options, reports usage errors before MPI starts, then runs the
-// command under any launcher. An error is printed once, even if several ranks of a host find it; the rank on which it
-// happened then ends all ranks.
+// The program `chorale` finds the subcommand, resolves its options, reports usage errors before MPI starts, and then runs
+// the command under any launcher. An error is printed once, even if several ranks of a host find it. The rank on which it
+// occurred then ends all ranks.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -59,7 +59,7 @@ std::string help(const CommandRow& row, const Options& options) {
   return text;
 }
 
-// `help` and `help COMMAND`.
+// Answers `help` and `help COMMAND`.
 std::string help_for(const std::vector<std::string>& words) {
   if (words.size() == 2) return overview();
   if (words.size() > 3)
@@ -69,8 +69,8 @@ std::string help_for(const std::vector<std::string>& words) {
   return help(row, DeclaredCommand(row).options);
 }
 
-// The names that a CHORALE_ variable may set: the options of all commands, and names that DevicePlugin, the guard and the
-// collectives read.
+// The names that a CHORALE_ variable may have: the options of all commands, and the names that DevicePlugin, the guard and
+// the collectives read.
 std::vector<std::string> names_of_all_commands() {
   std::vector<std::string> names{"bf16-attention", "cuda-plugin", "cuda-aware", "guard", "timeout"};
   for (const CommandRow& row : all_commands())
@@ -78,7 +78,7 @@ std::vector<std::string> names_of_all_commands() {
   return names;
 }
 
-// False only if --backend excludes it.
+// Returns false only if --backend excludes UCX.
 bool may_use_ucx(const Options& options) {
   const Option* const backend = options.find("backend");
   return !backend || std::ranges::any_of(std::array{"ucx", "auto", "all"},
@@ -98,7 +98,7 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
   }
   if (words.size() > 2 && words[1] == "bench" && words[2] == "kernels") words.erase(words.begin() + 1);
   const CommandRow& row = find_command(words[1]);
-  SystemClock clock;  // outlives the command
+  SystemClock clock;  // must outlive the command
   DeclaredCommand declared(row);
   const auto& [command, log_level, options] = declared;
   const std::vector<std::string> arguments(words.begin() + 2, words.end());
@@ -127,8 +127,8 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
   return command->run(session);
 }
 
-// Usually every rank finds the same error, and rank 0 prints it. When rank 0 exits, the launcher ends the other
-// ranks, which wait here long enough for that. If rank 0 found no error, one rank of each host prints.
+// Usually every rank finds the same error, and rank 0 prints it. When rank 0 exits, the launcher ends the other ranks, which
+// wait here long enough to be ended. If rank 0 found no error, one rank of each host prints.
 bool prints_refusal(const Launch& launch) {
   constexpr double patience_seconds = 2;
   if (launch.rank == 0) return true;
@@ -138,14 +138,14 @@ bool prints_refusal(const Launch& launch) {
 }
 
 int refuse(const Launch& launch, const std::exception& error) {
-  constexpr double others_seconds = 0.4;  // time for the other ranks to get here
+  constexpr double others_seconds = 0.4;  // time for the other ranks to arrive here
   if (prints_refusal(launch)) std::fputs(describe(error, launch.rank, launch.size).c_str(), stderr);
   if (launch.size > 1) SystemClock().sleep(others_seconds);
   return exit_code_of(error);
 }
 
 int guarded(const std::vector<std::string>& words) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE then fails, and the error names the file
+  std::signal(SIGXFSZ, SIG_IGN);  // so that a write beyond RLIMIT_FSIZE fails, and the error names the file
   const Launch launch = read_launch(process_environment());
   std::optional<mpi::Runtime> runtime;
   try {

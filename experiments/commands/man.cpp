@@ -1,6 +1,6 @@
-// `chorale man`: prints the manual page, generated from the table of commands and their declared options.
+// `chorale man` prints the manual page, which is generated from the table of commands and their declared options.
 //
-//   chorale man > chorale.1; man ./chorale.1          `make install` puts the page where man looks for it
+//   chorale man > chorale.1; man ./chorale.1          `make install` puts the page into the folder where man expects it
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// A longer list of choices does not fit on a line, so it gets spaces at which troff may break it.
+// A list with more choices does not fit on a line, so it gets spaces at which troff may break it.
 constexpr std::ptrdiff_t most_choices_of_a_word = 8;
 
 // Escapes text so that troff prints it unchanged: backslashes, minus signs, and a period or apostrophe that begins the text.
@@ -30,7 +30,7 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-// An example for the installed program, without the build folder.
+// Converts an example to the installed program, by removing the build folder.
 std::string example(std::string command) {
   constexpr std::string_view built_in = "build/";
   if (const auto at = command.find(built_in); at != std::string::npos) command.erase(at, built_in.size());
@@ -40,7 +40,7 @@ std::string example(std::string command) {
 std::string options_of(const Options& options) {
   std::string out, section;
   for (const Option& option : options.all()) {
-    if (option.passed_on) continue;  // an option of another command, described there
+    if (option.passed_on) continue;  // an option of a different command, described there
     if (option.section != section) out += fmt::format(".PP\n{}:\n", plain(section = option.section));
     const auto [head, tail] = described(option);
     out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(head), plain(tail));

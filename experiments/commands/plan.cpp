@@ -1,15 +1,15 @@
-// `chorale plan`: predicts the memory and traffic of a training step on each pipeline stage, without running it, for any
-// number of ranks. The real code runs on phantom tensors, which have shapes but no bytes.
+// `chorale plan` predicts the memory and traffic of a training step on each pipeline stage, for any number of ranks, without
+// training. The real code runs on phantom tensors, which have shapes but no bytes.
 //
 //   build/chorale plan --preset gpt3-175b --layout dp1                       2.5 TiB of model states
 //   build/chorale plan --preset gpt3-175b --train-tokens 300e9 --sustained-flops 35e12      288 years on one rank
 //   build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp       8192 ranks, one line per stage
-//   build/chorale plan --preset nano --ranks 4 --layout all                  which layout? one line per legal layout
-//   build/chorale plan --preset nano --hosts 2,2 --layout dp2.tp2            and which bytes cross hosts?
-//   build/chorale plan --preset nano-moe --layout dp4.ep4 --routing zipf     and if a few experts get most tokens?
+//   build/chorale plan --preset nano --ranks 4 --layout all                  chooses a layout: one line per legal layout
+//   build/chorale plan --preset nano --hosts 2,2 --layout dp2.tp2            also shows the bytes that cross hosts
+//   build/chorale plan --preset nano-moe --layout dp4.ep4 --routing zipf     the plan if a few experts get most tokens
 //   build/chorale plan --preset gpt2 --layout dp1.cp8 --memory-limit 80G --longest-sequence
 //
-// Each kind of answer is a class of its own, derived from Question (experiments/plan/question.hpp).
+// Each kind of answer is a class derived from Question (experiments/plan/question.hpp).
 #include <fmt/format.h>
 
 #include "experiments/plan/question.hpp"

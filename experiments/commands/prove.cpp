@@ -1,15 +1,15 @@
-// `chorale prove`: proves that exact numerics give the same bits on every layout. In one launch, every legal layout of 1 to
-// n ranks trains the same model on the same data. After every step, the loss, gradients, weights and moments are compared
-// with those of a run on one rank. If anything differs, prove names the step, the tensor and its collectives, and exits
-// with 3. If a layout fails, prove names the rank and the reason, continues with the other layouts, and exits with 1. If a
-// signal stops it, it reports the layouts that are complete, and exits with 1, or with 3 if one of them differs.
+// `chorale prove` proves that exact numerics give bit-identical results on every layout. In one launch, every legal layout
+// of 1 to n ranks trains the same model on the same data. After every step, the loss, gradients, weights and moments are
+// compared with those of a run on one rank. If anything differs, prove names the step, the tensor and its collectives, and
+// exits with 3. If a layout fails, prove names the rank and the reason, continues with the other layouts, and exits with 1.
+// If a signal stops it, prove reports the complete layouts, and exits with 1, or with 3 if one of them differs.
 //
 //   mpirun -np 8 build/chorale prove --layouts all --steps 10
 //   mpirun -np 8 build/chorale prove --layouts dp2.tp2.pp2 --vary algorithm,schedule
-//   mpirun -np 4 build/chorale prove --device cuda                      all on GPUs, the reference rank too
+//   mpirun -np 4 build/chorale prove --device cuda                      all runs use GPUs, including the reference run
 //
-//   8 ranks, layouts of 2:   │ 0 1 │ 2 3 │ 4 5 │ 6 7 │     a round: as many layouts of one size as fit, side by side,
-//             layouts of 3:  │ 0 1 2 │ 3 4 5 │ · · │       each on its own group of ranks; the other ranks wait
+//   8 ranks, layouts of 2:   │ 0 1 │ 2 3 │ 4 5 │ 6 7 │     a round has as many layouts of one size as fit side by side;
+//             layouts of 3:  │ 0 1 2 │ 3 4 5 │ · · │       each has its own group of ranks, and the remaining ranks wait
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ class Prove final : public Command {
     for (const auto& list : {vary_, combine_}) check_kinds(list, plain.options.shape);
     if (layouts_ == std::vector<std::string>{"all"}) return;
     for (const std::string& word : layouts_) parse_layout(word, 0);
-    if (launch.launcher.empty()) return;  // the number of ranks is not known before MPI starts
+    if (launch.launcher.empty()) return;  // the number of ranks is unknown before MPI starts
     for (const Case& row : cases_of(layouts_, launch.size, plain)) require_algorithms(row);
   }
 
@@ -130,7 +130,8 @@ class Prove final : public Command {
  private:
   Layout plain_layout() const { return {.order = train::order_of(order_)}; }
 
-  // Settles the memory limit. Throws NoRoom if the whole model does not fit on one rank, where the reference run trains it.
+  // Determines the memory limit. The reference run trains the complete model on one rank, so NoRoom is thrown if it does not
+  // fit.
   void require_room_for_one(const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
     const auto options_on = [&](const Layout& layout) { return flags_.on(layout, {.memory_limit = memory_.bytes()}); };
@@ -139,16 +140,16 @@ class Prove final : public Command {
                    "every layout is compared with one rank alone: use a smaller model or batch");
   }
 
-  // Collective. The ranks of a layout agree after each step, not only after the last, because launchers kill ranks about one
-  // second after asking them to end.
+  // Collective. The ranks of a layout agree after each step, not only after the last step. The reason is that launchers kill
+  // ranks about one second after asking them to end.
   bool any_told_to_stop(Axis& world) {
     told_to_stop_ = told_to_stop_ || signals_->pending();
     const std::vector<std::string> all = world.exchange(told_to_stop_ ? "stop" : "-");
     return told_to_stop_ = std::ranges::count(all, "stop") > 0;
   }
 
-  // Trains to the last step, until an error, or until a rank is told to stop. After an error it tells the other ranks of the
-  // layout that this rank leaves, so that they do not wait.
+  // Trains until the last step, an error, or a request to stop. After an error it tells the other ranks of the layout that
+  // this rank has stopped, so that they do not wait for it.
   History train(const TrainingOptions& options, Mesh mesh, Memory& memory, const ReadSamples& read, Clock& clock) {
     History history;
     const double began = clock.seconds();
@@ -160,7 +161,8 @@ class Prove final : public Command {
         const StepResult result = training->step(read);
         if (flight_) flight_->heartbeat();
         history.steps.push_back({result.loss, result.gradient_norm, gradient_fingerprint(*training)});
-        // Taking the fingerprint of the states would wait for a delayed update, which must overlap the next step.
+        // Taking the fingerprint of the states waits for a delayed update. In this case it is taken only after the last
+        // step, so that the update can overlap the next step.
         if (options.update != UpdateTime::delayed || training->steps() == steps_)
           history.steps.back().prints.merge(fingerprint(*training));
         if (any_told_to_stop(training->mesh().world())) break;
@@ -264,7 +266,7 @@ class Prove final : public Command {
     return cases.first(many);
   }
 
-  // Runs one round. Returns its proofs on rank 0, an empty list on other ranks.
+  // Runs one round. Returns its proofs on rank 0 and an empty list on other ranks.
   std::vector<Proof> prove_round(std::span<const Case> round, const Worlds& world, Session& session,
                                  const std::vector<RankFacts>& facts) {
     const mpi::Runtime& runtime = *session.runtime;
@@ -277,19 +279,19 @@ class Prove final : public Command {
       if (takes_part) {
         const Case& row = round[static_cast<std::size_t>(group)];
         seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), reader_of(row), session.clock);
-        if (!seen.failure.empty())  // printed at once, in case the failure hangs the launch
+        if (!seen.failure.empty())  // printed immediately, in case the failure hangs the launch
           fmt::print(stderr, "prove: {} failed on rank {}: {}\n", to_string(row.layout), runtime.rank(), seen.failure);
         if (runtime.rank() % ranks > 0) seen.steps.clear();  // the layout's first rank has the same steps
       }
     }
-    mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks sleep, and leave the cores to the others
+    mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks sleep, so that the other ranks can use their cores
     const std::vector<std::string> texts = mpi::gather(runtime.world(), seen.text());
     std::vector<Proof> proofs;
     if (texts.empty()) return proofs;
     for (std::size_t i = 0; i < round.size(); ++i) {
       const auto base = static_cast<int>(i) * ranks;
       Proof proof{.row = round[i], .history = History::read(texts[static_cast<std::size_t>(base)])};
-      double earliest = HUGE_VAL;  // when the first rank failed; the other failures may be consequences
+      double earliest = HUGE_VAL;  // time of the first failure; later failures may be consequences
       for (int r = base; r < base + ranks; ++r) {
         const History other = History::read(texts[static_cast<std::size_t>(r)]);
         const double at = other.failed_at + facts[static_cast<std::size_t>(r)].clock_offset;
@@ -312,7 +314,7 @@ class Prove final : public Command {
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::string run_dir_ = "runs";
   std::optional<Signals> signals_;
-  Flight* flight_ = nullptr;  // of this rank; may be null
+  Flight* flight_ = nullptr;  // the flight recorder of this rank; may be null
   bool told_to_stop_ = false;
 };
 

@@ -1,10 +1,10 @@
 // `chorale report FILE.h5…` shows records, in six ways.
 //
-//   report runs/latest                 a summary of one screen; --all: every group as a table, its newest rows
-//   report suite.h5 --html             a page with figures, beside the record or under a given name that ends in .html
+//   report runs/latest                 a summary of one screen; --all: every group as a table with its newest rows
+//   report suite.h5 --html             a page with figures, in the record's folder or in a given file that ends in .html
 //   report run.h5 --svg DIR            its figures, one SVG file each
 //   report run.h5 --tensorboard DIR    event files for TensorBoard, one per run
-//   report A.h5 B.h5 --compare         how their conditions differ, then each common metric and whether it differs
+//   report A.h5 B.h5 --compare         the differences of their conditions, then of each common metric
 //   report new.h5 --check old.h5       the same; exits with 3 if a speed fell past the threshold and by more than chance
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reads a threshold: "5%", "5 %" and "0.05" are the same. "5" is refused, because it could mean 5 % or 500 %.
+// Reads a threshold: "5%", "5 %" and "0.05" have the same meaning. "5" is refused, because it could mean 5 % or 500 %.
 double share_in(const std::string& text) {
   std::string number = trim(text);
   const bool percent = !number.empty() && number.back() == '%';
@@ -99,7 +99,7 @@ class Report final : public Command {
     report::leave_out_repeated(reference_);
     share_ = share_in(threshold_);
     if (html_ || compare_ || !reference_.empty() || !tensorboard_.empty() || !svg_.empty())
-      return;  // these read the records as runs
+      return;  // these options read the records as runs
     for (const std::string& file : files_)
       if (!report::is_csv(file)) records_.push_back({file, Reader(file)});
     for (const report::RecordFile& record : records_)
@@ -140,14 +140,14 @@ class Report final : public Command {
   }
 
  private:
-  // The record, and the CSV files whose rows are shown beside its runs.
+  // The record, and the CSV files whose rows are shown together with its runs.
   std::vector<std::string> with_rows(const std::string& record) const {
     std::vector<std::string> files{record};
     std::ranges::copy_if(files_, std::back_inserter(files), report::is_csv);
     return report::with_rows_beside(files);
   }
 
-  // Gives each suite the rows of the CSV files beside it. Refuses CSV files if no printed table shows their rows.
+  // Adds to each suite the rows of the CSV files in its folder. Refuses CSV files if no printed table shows their rows.
   void take_rows() {
     for (report::RecordFile& record : records_)
       if (const auto files = with_rows(record.name); files.size() > 1 && report::holds_summary(record.reader))
@@ -178,7 +178,7 @@ class Report final : public Command {
 
   int write_pictures() const {
     const auto pictures = report::figure_files_of(report::read_records(files_, warm_up_, metric_));
-    std::error_code trouble;  // if the folder cannot be made, no file can be written
+    std::error_code trouble;  // ignored: if the folder cannot be made, writing the files fails
     fs::create_directories(svg_, trouble);
     for (const report::FigureFile& picture : pictures) {
       const fs::path file = fs::path(svg_) / picture.file;
@@ -191,8 +191,8 @@ class Report final : public Command {
     return 0;
   }
 
-  // Prints how the conditions differ, then the table. With formats other than text, stdout gets only the table, because
-  // programs read it.
+  // Prints the conditions that differ, then the table. With formats other than text, only the table is written to stdout,
+  // because programs read it.
   report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
     if (const std::string how = report::how_equal(one, other); !how.empty())

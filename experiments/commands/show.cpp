@@ -1,7 +1,7 @@
-// `chorale show COLLECTIVE ALGORITHM` shows the schedules of an algorithm without running them: the contents of every rank
-// after each round, the elements sent, the cost, and the order of the sums. --steps prints one line per step. --svg writes a
-// space-time diagram. Without an algorithm it lists all algorithms of the collective with their costs. `show pipeline
-// SCHEDULE` does the same for pipeline schedules.
+// `chorale show COLLECTIVE ALGORITHM` shows the schedules of an algorithm without running them. It prints the contents of
+// every rank after each round, the number of elements sent, the cost, and the order of the sums. --steps prints one line per
+// step. --svg writes a space-time diagram. Without an algorithm, show lists all algorithms of the collective with their
+// costs. `show pipeline SCHEDULE` does the same for pipeline schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -101,7 +101,7 @@ class Show final : public Command {
   bool of_pipeline() const { return !words_.empty() && words_[0] == "pipeline"; }
   PipelineQuestion question() const { return {words_, {stages_, micro_batches_, chunks_}}; }
 
-  // Refuses flags on the command line that do not apply. Settings from other sources may be meant for another command.
+  // Refuses flags on the command line that do not apply. Settings from other sources may be meant for a different command.
   void refuse(const char* subject, std::initializer_list<const char*> flags, const char* fix) const {
     for (const char* flag : flags)
       if (options_->origin(flag) == "command line")
@@ -130,7 +130,7 @@ class Show final : public Command {
       usage_error("the collective comes first", fmt::format("\"{}\" was given", join(words_, " ")),
                   fmt::format("{} show {} {}", program(), words_[1], words_[0]));
     const std::string words = join(words_, " ");
-    std::vector<std::string> own = known;  // only those of the collective that was named
+    std::vector<std::string> own = known;  // only those of the given collective
     std::erase_if(own, [&](const std::string& name) { return !name.starts_with(words_[0] + " "); });
     usage_error(fmt::format("no {} \"{}\"", words_.size() == 2 ? "algorithm" : "collective", words),
                 "there are " + join(own.empty() ? known : own, ", "), did_you_mean(words, known, otherwise()));
@@ -150,7 +150,8 @@ class Show final : public Command {
     return std::ranges::count(split(subject_of(algorithm), ','), subject) > 0;
   }
 
-  // The collectives that have an algorithm of this name, or "pipeline": "all_reduce,all_gather".
+  // The collectives that have an algorithm of this name, such as "all_reduce,all_gather"; "pipeline" for a pipeline
+  // schedule.
   static std::string subject_of(const std::string& algorithm) {
     std::vector<std::string> subjects;
     for (const Algorithm& row : all_algorithms())
@@ -177,7 +178,7 @@ class Show final : public Command {
   std::string diagram() const {
     if (of_pipeline()) return answer_in_svg(question());
     const double n = std::max<double>(1, static_cast<double>(count()));
-    const Price visible{1, 2 / n, 1 / n};  // model parameters at which every step is visible, whatever the vector's length
+    const Price visible{1, 2 / n, 1 / n};  // with these prices, every step is visible, whatever the vector's length
     return draw_svg(plan(),
                     fmt::format("{}, {} ranks{}", join(words_, " "), ranks_,
                                 hosts_.given() ? fmt::format(" ({})", hosts_.topology().text()) : ""),

@@ -1,9 +1,9 @@
-// `chorale train`: trains a transformer and records every step.
+// `chorale train` trains a transformer and records every step.
 //
-//   build/chorale train --preset nano --dtype bf16 --train-iters 600          on synthetic data, whose best loss is known
-//   build/chorale train --data data/english.bin --save-interval 100           your own text
-//   build/chorale train --load runs/latest --train-iters 1200                 resumes a run, bit for bit
-//   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                on eight ranks; any layout resumes any run
+//   build/chorale train --preset nano --dtype bf16 --train-iters 600          synthetic data, whose lowest loss is known
+//   build/chorale train --data data/english.bin --save-interval 100           a text of the user
+//   build/chorale train --load runs/latest --train-iters 1200                 resumes a run, bit-identical
+//   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                eight ranks; any layout resumes any run
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -114,8 +114,8 @@ class Train final : public Command {
     signals_.emplace();
   }
 
-  // If other programs use the GPU, an allocation can fail although the plan fits. The error then recommends layouts that
-  // fit into the memory that is left.
+  // If other programs use the GPU, an allocation can fail although the plan fits. The error then recommends layouts that fit
+  // into the remaining memory.
   int run(Session& session) override try {
     if (simulated_) return simulated_->record(session, run_dir_), 0;
     signals_->tell(session.runtime->flight());
@@ -150,15 +150,15 @@ class Train final : public Command {
 
     train::TrainingTeam team(choice, device_, session);
     if (device_.memory() &&
-        !memory_.lifted())  // backends and kernels need memory too; if that fails, the allocation itself reports it
+        !memory_.lifted())  // backends and kernels need memory too; if there is too little, their allocations report it
       require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
                    "its share of the GPU's free memory is");
-    options = flags_.on(choice.layout, here);  // again: the device is open now
+    options = flags_.on(choice.layout, here);  // repeated, because the device is now open
     Mesh mesh = team.mesh();
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
-    const std::string loaded = load(session, training);  // before this run has a folder, as runs/latest then points to it
+    const std::string loaded = load(session, training);  // first, because the new run's folder changes runs/latest
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
@@ -221,7 +221,7 @@ class Train final : public Command {
       training.publish();
     }
     if (load_.empty()) return "";
-    // Resolved before the ranks meet in open(). After that, rank 0 may point runs/latest to the new run.
+    // The path is resolved before the ranks meet in open(). After that, rank 0 may set runs/latest to the new run.
     const std::filesystem::path folder = std::filesystem::weakly_canonical(load_);
     const Checkpoint checkpoint = Checkpoint::open(folder, log, peers_of(training.mesh()));
     resume(training, checkpoint);
@@ -231,7 +231,7 @@ class Train final : public Command {
     return path;
   }
 
-  // Replaces "auto" for --prefetch-units with rank 0's choice. Returns a line for the user on rank 0, or "".
+  // Replaces "auto" for --prefetch-units with rank 0's choice. On rank 0, returns a line for the user, or "".
   std::string settle_prefetch(TrainingOptions& options, const train::TrainingTeam& team, Axis& world) const {
     if (options.replicas.prefetch_units) return "";
     const PrefetchChoice choice = world.rank() == 0 ? fewest_units_ahead(team.plans(options)) : PrefetchChoice{};

@@ -1,9 +1,10 @@
 // `chorale tune` times every algorithm over sizes on the requested backends. For each size it writes the fastest algorithm
-// to the tuning table that `auto` uses. If the lead of the fastest may be noise, it writes the usual algorithm instead
-// (bench/winner.hpp). It prints each choice with its reason. Choices for other numbers of ranks and hosts, backends and
-// operations stay in the table. If a signal stops it, it writes only the choices whose measurements are complete.
+// to the tuning table that `auto` uses. If the lead of the fastest may be noise, tune writes the usual algorithm instead
+// (bench/winner.hpp). It prints each choice with its reason. The table keeps its choices for other numbers of ranks and
+// hosts, other backends and other operations. If a signal stops tune, only the choices with complete measurements are
+// written.
 //
-// With --calibrate it measures prices instead, and writes them to the machine file (bench/calibration.hpp).
+// With --calibrate, tune measures prices instead, and writes them to the machine file (bench/calibration.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,7 +89,7 @@ class Tune final : public Command {
     std::map<Question, std::vector<const Series*>> answers;
     for (const Series& series : all) {
       const BenchCase& row = series.row;
-      if (series.wrong > 0) continue;  // a wrong result does not count
+      if (series.wrong > 0) continue;  // a series with wrong results does not count
       answers[row.question()].push_back(&series);
     }
     TuningTable table = known();
@@ -136,7 +137,7 @@ class Tune final : public Command {
                                           : "this run changed only these sizes in the table: start it again to measure all");
   }
 
-  // The existing table, if it was measured on this machine.
+  // The existing table; empty if it was not measured on this machine.
   TuningTable known() const {
     const std::string file = asked_.tuning_file();
     TuningTable table;
@@ -152,7 +153,7 @@ class Tune final : public Command {
     if (begin_->source == Source::other) asked_.wanted.begin = 1 << 10;
     if (factor_->source == Source::other) asked_.wanted.factor = 5;
     if (end_->source == Source::other && !launch.one_host())
-      asked_.wanted.end = 4 << 20;  // longer vectors do not make a link cheaper per byte
+      asked_.wanted.end = 4 << 20;  // the cost per byte of a link does not fall for longer vectors
   }
 
   int run_calibration(Sweep& sweep, const Session& session) {

@@ -1,9 +1,9 @@
-// `chorale verify` proves that every collective algorithm is right on 1 to 64 ranks (--ranks). Words select what is proved:
-// `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, it tries vectors of 0, 1, p−1, p and 2p+1 elements, for p
-// up to 16 also of 7p+3, and blocks of unequal sizes. It tries calls in place and out of place, schedules with and without
-// chunks, and ranks on several hosts. With --hosts 2,3,1 it tries only these hosts. It prints one line per algorithm, and a
-// total. If a proof fails, it names rank, step and element, and exits with 3. Pipeline schedules are proved in the same way,
-// for many numbers of stages, micro-batches and chunks.
+// `chorale verify` proves that every collective algorithm is correct on 1 to 64 ranks (--ranks). Words select the
+// algorithms: `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, vectors have 0, 1, p−1, p and 2p+1 elements,
+// for p up to 16 also 7p+3, and blocks of unequal sizes. Calls are in place and out of place, schedules have chunks or none,
+// and ranks are on one or several hosts. With --hosts 2,3,1, verify tries only these hosts. It prints one line per
+// algorithm, and a total. If a proof fails, verify names rank, step and element, and exits with 3. Pipeline schedules are
+// proved in the same way, for many numbers of stages, micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace {
 // Pipeline schedules are proved up to these sizes.
 constexpr std::int64_t most_stages = 8, most_micro_batches = 16, most_chunks = 3;
 
-// One collective call, as every rank sees it.
+// One collective call, from the view of every rank.
 struct CallOnAllRanks {
   std::vector<Problem> ranks;
   int chunks = 1;
@@ -64,8 +64,8 @@ CallOnAllRanks uneven_call(Collective what, int size, bool in_place, const std::
   return call;
 }
 
-// Hosts with equal numbers of consecutive ranks; hosts with 1, 2, 3, … ranks; ranks dealt out to the hosts in turn. Many
-// ranks get fewer placements, because their proofs take long.
+// Tries these placements: hosts with equal numbers of consecutive ranks; hosts with 1, 2, 3, … ranks; ranks dealt out to the
+// hosts in turn. Many ranks get fewer placements, because their proofs take long.
 std::vector<std::vector<int>> placements(int size) {
   std::vector<std::vector<int>> all;
   const auto add = [&](const auto& host_of) {
@@ -80,7 +80,7 @@ std::vector<std::vector<int>> placements(int size) {
   return all;
 }
 
-// Whether an algorithm's schedule depends on where the ranks are. Schedules are data, so two can be compared.
+// Whether an algorithm's schedule depends on where the ranks are. Schedules are data, so two schedules can be compared.
 bool knows_hosts(const Algorithm& algorithm, int size) {
   const auto text = [&](const std::vector<int>& hosts) {
     return algorithm.plan(even_call(algorithm.what, size, 2 * size + 1, false, 1, hosts).ranks[0]).describe();
@@ -101,7 +101,7 @@ std::vector<CallOnAllRanks> calls_for(const Algorithm& algorithm, int size, cons
       calls.push_back(even_call(what, size, count, in_place, 1, hosts));
     calls.push_back(uneven_call(what, size, in_place, hosts));
     calls.push_back(even_call(what, size, 2 * size + 1, in_place, in_place ? 2 : 3, hosts));
-    const bool small = size <= 16;  // on few ranks, longer vectors are tried as well, so that every block is cut
+    const bool small = size <= 16;  // on few ranks, longer vectors are tried too, so that every block is cut
     for (const int chunks : {2, 4, 7})
       if (small) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks, hosts));
     if (!hosts.empty() || !knows_hosts(algorithm, size)) continue;
@@ -127,15 +127,15 @@ std::string prove(const Algorithm& algorithm, const CallOnAllRanks& call) {
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
 }
 
-// The outcome of some of an algorithm's proofs. The verdicts of an algorithm can be added in any order.
+// The combined outcome of some of an algorithm's proofs. The verdicts of an algorithm can be added in any order.
 struct Verdict {
   std::int64_t problems = 0;  // number of problems that were proved
   std::string trouble;        // the flaw that was found; "" if there is none
   double seconds = 0;
 };
 
-// The proof of one algorithm or pipeline schedule (a row of their tables). It has a task for each size (number of ranks or
-// stages), which proves all problems of that size.
+// The proof of one algorithm or pipeline schedule, which is a row of their tables. It has a task for each size (number of
+// ranks or stages), and the task proves all problems of that size.
 struct VerifiedRow {
   const char* what;
   const char* name;
@@ -143,7 +143,7 @@ struct VerifiedRow {
   std::int64_t first, last;  // the smallest and the largest size
   std::function<Verdict(int size)> prove;
   Verdict verdict = {};
-  std::int64_t left = last - first + 1, flawed = last + 1;  // tasks that are left; the smallest size with a flaw
+  std::int64_t left = last - first + 1, flawed = last + 1;  // number of remaining tasks; the smallest size with a flaw
 };
 
 // The words that the user may give, without duplicates: collectives and `pipeline`, or the names of their algorithms and
@@ -230,8 +230,8 @@ class Verify final : public Command {
   }
 
   // A proof on 64 ranks takes thousands of times as long as a proof on 2. Tasks therefore run in random order: the finished
-  // tasks are then a fair sample, from which the progress line can estimate the time to go. Rows are printed in the order of
-  // the tables.
+  // tasks are then a fair sample, from which the progress line estimates the remaining time. Rows are printed in the order
+  // of the tables.
   int run(Session& session) override {
     std::vector<std::pair<VerifiedRow*, int>> tasks;
     for (VerifiedRow& row : rows_)
@@ -263,8 +263,8 @@ class Verify final : public Command {
     return rows;
   }
 
-  // Runs a task. Among a row's flaws, only the one on the fewest ranks is reported. Tasks with more ranks than a known flaw
-  // are therefore skipped.
+  // Runs a task. Of all flaws in a row, only the flaw on the fewest ranks is reported. Tasks with more ranks than a known
+  // flaw are therefore skipped.
   static void take(VerifiedRow& row, int size, Clock& clock) {
     --row.left;
     if (size > row.flawed) return;

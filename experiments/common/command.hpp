@@ -1,4 +1,4 @@
-// One subcommand of `chorale`: a row of the table in commands.cpp, and an object that exists while the subcommand runs.
+// A subcommand of `chorale` is a row of the table in commands.cpp, and an object that exists while the subcommand runs.
 //
 //   declare   declares the options, so that they can be set, listed and explained
 //   check     throws usage errors before MPI starts: missing files, unwritable folders, layouts that do not fit the ranks.
@@ -46,11 +46,11 @@ struct CommandRow {
 
 const std::vector<CommandRow>& all_commands();
 const CommandRow& find_command(const std::string& name);  // throws a usage error if no command has this name
-// Each group with its rows, in the order in which the groups first appear in the table.
+// The groups with their rows, in the order in which the groups first appear in the table.
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
 
-// A command with all its options: its own, and those that every command has. `options` keeps pointers into `command` and
-// `log_level`, and writes the values of the options there. So a copy of `options` must not outlive this object.
+// A command with all options: those of the command, and those that every command has. `options` keeps pointers into
+// `command` and `log_level`, where it writes the option values. So no copy of `options` may outlive this object.
 struct DeclaredCommand {
   explicit DeclaredCommand(const CommandRow& row);
   // Sets the options from all sources, and calls the command's check. `known`: the options of all commands. A path that the

@@ -1,4 +1,4 @@
-// The option --hosts of commands that work without ranks: pretends that ranks are on several hosts, and implies --ranks.
+// The option --hosts of commands that run without ranks. It pretends that ranks are on several hosts, and implies --ranks.
 //
 //   --hosts 2,3,1      n0: ranks 0-1, n1: ranks 2-4, n2: rank 5
 #pragma once
@@ -15,7 +15,7 @@ inline constexpr std::int64_t most_ranks_shown = 256;
 class HostsOption {
  public:
   void declare(Options& options, const std::string& about);
-  // Sets `ranks`, the value of --ranks, to the number of ranks on all hosts. If --ranks was given, it must be that number.
+  // Sets `ranks`, the value of --ranks, to the number of ranks on all hosts. If --ranks was given, it must have this value.
   void resolve(std::int64_t& ranks);
 
   bool given() const { return !text_.empty(); }

@@ -1,9 +1,9 @@
 // The tokenizer of a model. A run keeps a copy in its folder, where `generate` and `export` find it. An exported model has
-// the same files beside its weights:
+// the same files beside its weights.
 //
 //   runs/<id>/tokenizer/    tokenizer.json, tokenizer_config.json …       model/    model.safetensors, tokenizer.json …
 //
-// Files are copied unchanged, because another library may have written more into them than chorale understands.
+// Files are copied unchanged, because they may contain settings of other libraries that chorale does not understand.
 #pragma once
 #include <filesystem>
 #include <string>

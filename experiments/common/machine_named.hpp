@@ -1,4 +1,4 @@
-// Machine files that come with the program: `--machine selene` names experiments/machines/selene.toml.
+// Machine files that come with the program. For example, `--machine selene` names experiments/machines/selene.toml.
 #pragma once
 #include <string>
 
@@ -6,9 +6,10 @@
 
 namespace chorale {
 
-// Reads the machine file of this path, or the one of this name. If there is neither, a usage error lists all names.
+// Reads a machine file. `name` is its path, or the name of a machine file that comes with the program. If there is no such
+// file, a usage error lists all names.
 Machine machine_named(const std::string& name);
-// The same for a machine of accelerators. Throws a usage error if the file describes none.
+// Returns the accelerators that the machine file describes. Throws a usage error if it describes none.
 System system_named(const std::string& name);
 
 }  // namespace chorale

@@ -31,10 +31,10 @@ class MachineWatch {
   explicit MachineWatch(const Session& session);
   void warn(Log& log);
   std::vector<OtherWork> finish(Log& log);               // on rank 0, one entry per rank; empty on the other ranks
-  const std::string& warned() const { return warned_; }  // on rank 0: the load that the warning named; "" without a warning
+  const std::string& warned() const { return warned_; }  // on rank 0: the load in the warning; "" if there was none
 
  private:
-  std::vector<RankReading> gathered() const;  // on rank 0: every rank's `before_`, and a new reading of each
+  std::vector<RankReading> gathered() const;  // on rank 0: `before_` of every rank, and a second reading now
   void say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense);
 
   const mpi::Runtime& runtime_;
@@ -45,8 +45,8 @@ class MachineWatch {
   std::vector<RankReading> first_look_;
 };
 
-// Writes the load into /ranks, from which reports repeat the warning (report/disturbed.hpp). Writes nothing if nothing was
-// measured.
+// Writes the load into /ranks, so that reports can repeat the warning (report/disturbed.hpp). Writes nothing if the load was
+// not measured.
 void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks);
 
 }  // namespace chorale

@@ -31,7 +31,7 @@ std::string coordinates(const Layout& layout, int rank) {
   return words;
 }
 
-// The axes with several ranks that have groups: those of the dense grid, then those of only the expert grid.
+// The axes whose groups have several ranks: the axes of the dense grid, then those that only the expert grid has.
 AxisOrder axes_with_groups(const Layout& layout) {
   AxisOrder axes = layout.outwards_in();
   const AxisSet only_expert = layout.axes->in_grids(layout.grids()) & ~layout.axes->in_grids(dense_grid);
@@ -49,7 +49,7 @@ std::int64_t crossing(const std::vector<RankGroup>& groups, const Topology& topo
   return std::ranges::count_if(groups, [&](const RankGroup& group) { return !topology.together(group.ranks); });
 }
 
-// The cells of one host, in rows of `per_row`. A cell has a second line if a place is known.
+// The cells of one host, in rows of `per_row` cells. A cell has a second line if the rank's place is known.
 std::string host_row(const Pinning& pinning, int host, std::size_t name_width, std::size_t cell_width, std::size_t per_row) {
   const auto lines_of = [&](std::span<const int> ranks) {
     std::string first, second;

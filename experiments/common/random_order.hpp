@@ -1,5 +1,5 @@
-// The order in which runs take turns. Each round has a new random order, so that no run is always first, and none always
-// follows the same other run.
+// The order in which runs take turns. Each round has a new random order. So no run is always first, and no run always
+// follows the same run.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -22,7 +22,7 @@ inline std::vector<std::size_t> random_order(std::size_t count, std::mt19937_64&
   return order;
 }
 
-// A random order for this seed; for seed 0 the order 0, 1, 2, …
+// Returns a random order for this seed, or 0, 1, 2, … for seed 0.
 inline std::vector<std::size_t> order_by_seed(std::size_t count, std::int64_t seed) {
   if (seed == 0) return in_order(count);
   std::mt19937_64 random(static_cast<std::uint64_t>(seed));

@@ -57,7 +57,7 @@ Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, cons
               {"hdf5_version", h5::version()}};
   for (const char* fact : {"git_commit", "git_dirty", "compiler", "cxxflags"}) facts.emplace_back(fact, built(fact));
   for (const Backend& backend : all_backends())
-    // Most runs do not use UCX, so it is not started here: it crashes if memory is short.
+    // UCX is not started here, because starting it crashes if memory is short, and most runs do not use it.
     if (const Availability found = backend.library ? Availability{true, backend.library()} : probe(backend); found.works)
       facts.emplace_back(fmt::format("backend_{}", backend.name), found.detail);
   return facts;

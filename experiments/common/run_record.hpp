@@ -1,4 +1,4 @@
-// Shared by all commands that record a run: gathers facts from every rank, and makes the run's folder. The record in this
+// Used by all commands that record a run. Gathers facts from every rank, and makes the run's folder. The record in this
 // folder begins with the facts of the run, its configuration and its ranks.
 #pragma once
 #include <exception>
@@ -16,10 +16,10 @@ namespace chorale {
 
 struct RankFacts {
   std::string host;
-  std::int64_t host_number = 0;  // in the run's topology: hosts may have equal names
+  std::int64_t host_number = 0;  // index of the host in the topology, because host names may be equal
   std::string kernel;            // equal on ranks that share a machine's cores, even if their host names differ
   std::vector<int> cpus;         // the cores on which the launcher lets the rank run
-  std::vector<int> sockets;      // the sockets of these cores; empty if the kernel does not say
+  std::vector<int> sockets;      // the sockets of these cores; empty if unknown
   std::int64_t cpu = 0;          // the core on which the rank ran when the facts were gathered
   std::int64_t pid = 0;
   std::int64_t local_rank = 0;  // index of the rank among the ranks of its host
@@ -33,24 +33,25 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
 
 Topology topology_of(const std::vector<RankFacts>& ranks);
 
-// Collective: returns on all ranks the number of threads of rank 0, so that all ranks use the same number.
+// Collective. Returns rank 0's number of threads on all ranks, so that all ranks use the same number.
 int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>& ranks);
 
 struct RunRecord {
   std::filesystem::path folder;
-  Log log;                             // on every rank, into log/rank-<r>.log
+  Log log;                             // on every rank; writes log/rank-<r>.log
   std::unique_ptr<Recorder> recorder;  // on rank 0
 };
 
-// Notes in the record why the run fails. Reports show it first.
+// Writes into the record why the run failed. Reports show this reason first.
 void keep_reason(RunRecord& run, const std::exception& error);
 
-// Called on rank 0: opens a record in the existing `folder`, and writes the facts of the run, its configuration and its
-// ranks. With `takes_over` it may replace a record that another process began and did not finish.
+// Called on rank 0 only. Opens a record in the existing `folder`, and writes the facts of the run, its configuration and its
+// ranks. If `takes_over` is set, it may replace a record that a different process began and did not finish.
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
                                       const std::vector<RankFacts>& ranks, bool takes_over = false);
 
-// Collective. Rank 0 makes a folder below `parent` and opens the record in it. In a suite the folder has the run's name.
+// Collective. Rank 0 makes a folder below `parent` and opens the record in this folder. In a suite the folder has the run's
+// name.
 RunRecord open_run_record(const std::filesystem::path& parent, const Session& session, const std::vector<RankFacts>& ranks);
 
 }  // namespace chorale

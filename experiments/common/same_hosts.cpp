@@ -59,7 +59,7 @@ std::string fingerprint_of_file(const fs::path& path) {
   return fmt::format("{} bytes, checksum {:08x}", size, sum);
 }
 
-// The entries in which two maps differ. Entries of only one map do not count.
+// The keys whose values differ between the two maps. Keys that only one map has are ignored.
 std::vector<std::string> differences(const std::map<std::string, std::string>& a,
                                      const std::map<std::string, std::string>& b) {
   std::vector<std::string> names;
@@ -68,7 +68,7 @@ std::vector<std::string> differences(const std::map<std::string, std::string>& a
   return names;
 }
 
-// Whether all ranks need the same build of this object: it belongs to chorale, or it carries messages between ranks.
+// Whether all ranks need the same build of this object. They do if it is part of chorale or carries messages between ranks.
 bool must_match(const std::string& object) {
   constexpr std::string_view starts[] = {"the program", "libchorale", "chorale_cuda", "libmpi", "libopen-",
                                          "mca_",        "libucp",     "libucs",       "libuct", "libucm"};
@@ -86,7 +86,7 @@ HostFacts facts_in(const std::string& json) {
   return {read["host"], read["wall"], read["objects"], read["files"]};
 }
 
-// Collective: compares the facts on rank 0, and throws on every rank. Returns the facts of all ranks on rank 0.
+// Collective. Rank 0 compares the facts; if they do not match, every rank throws. Rank 0 returns the facts of all ranks.
 std::vector<HostFacts> require_alike(const mpi::Runtime& runtime, const HostFacts& mine) {
   std::vector<HostFacts> ranks;
   for (const std::string& json : mpi::gather(runtime.world(), json_of(mine))) ranks.push_back(facts_in(json));

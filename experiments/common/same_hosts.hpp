@@ -1,9 +1,9 @@
-// Checks at the start that hosts fit together: the same program, clocks that agree, the same input files. Otherwise ranks
-// would compute different things, or fail later without a reason that can be understood.
+// Checks at the start that all hosts have the same program, similar clocks and the same input files. Otherwise ranks would
+// compute different things, or fail later with an error that hides the cause.
 //
-//   program    the build id that the linker wrote into it and into each shared library; read from memory, no file is opened.
-//              The program, our own libraries, MPI and UCX must be the same; other libraries only cause a warning
-//   clocks     may differ by 5 minutes: `watch` and the lines of the ranks' logs are read by wall-clock time
+//   program    the linker wrote a build id into the program and each shared library; it is read from memory. The program,
+//              chorale's libraries, MPI and UCX must have equal ids; other libraries only cause a warning
+//   clocks     may differ by 5 minutes, because `watch` and the lines of the ranks' logs use wall-clock time
 //   files      size and checksum of 64 blocks of 4 KiB, spread over the file. A file of any size thus costs at most
 //              64 reads, which are 64 seeks if the file is on a disk and not cached
 #pragma once
@@ -25,19 +25,19 @@ struct HostFacts {
   std::map<std::string, std::string> files = {};    // input files: path → fingerprint
 };
 
-std::map<std::string, std::string> loaded_objects();  // without those that have no build id
+std::map<std::string, std::string> loaded_objects();  // only objects with a build id
 // The fingerprint of a missing file is "missing". A folder's fingerprint covers the files in it.
 std::string fingerprint_of(const std::filesystem::path& path);
 
-// The three lines of an error, or nullopt. The facts are in the order of the ranks.
+// The three lines of an error, or nullopt if the hosts match. The facts are in the order of the ranks.
 struct Unlike {
   std::string what, numbers, fix;
 };
 std::optional<Unlike> unlike(const std::vector<HostFacts>& ranks);
-// A warning of one line about the other libraries; "" if all hosts have the same.
+// A one-line warning if hosts have different builds of the libraries that need not match; otherwise "".
 std::string other_builds(const std::vector<HostFacts>& ranks);
 
-// Collective. Every rank throws the same usage error if its host does not fit rank 0's.
+// Collective. If a host does not match rank 0's host, every rank throws the same usage error.
 void require_same_hosts(const mpi::Runtime& runtime, const Clock& clock, Log& log);
 void require_same_files(const mpi::Runtime& runtime, const std::vector<std::string>& paths);  // ignores empty paths
 

@@ -1,5 +1,5 @@
-// `--backend simulated:NAME`: a command runs in virtual time, on a machine that need not be there. NAME is a machine
-// that comes with the program, or a machine file (docs/machines.md). One process does the work of all ranks.
+// With `--backend simulated:NAME`, a command runs in virtual time, on a machine that need not exist. NAME is a machine that
+// comes with the program, or a machine file (docs/machines.md). One process does the work of all ranks.
 //
 //   train --backend simulated:selene --layout dp64.tp8.pp16.z1.sp        8192 ranks; a record with the times of a step
 //   bench all_reduce --backend simulated:selene --ranks 64               schedules on links, without data
@@ -16,18 +16,18 @@ namespace chorale {
 std::string simulated_machine(const std::string& backend);
 inline bool is_simulated(const std::string& backend) { return !simulated_machine(backend).empty(); }
 
-// Returns `names`, and with them the machines that come with the program: "simulated:selene".
+// Returns `names` extended by the machines that come with the program: "simulated:selene".
 std::vector<std::string> with_simulated(std::vector<std::string> names);
 
-// The backend whose calls are simulated on a machine without accelerators: the preferred one among those that have prices in
-// the machine's file. Throws a usage error if none has.
+// The backend whose calls are simulated on a machine without accelerators. It is the preferred backend among those with
+// prices in the machine's file. Throws a usage error if the file has no prices.
 std::string priced_backend(const Machine& machine, const std::string& name, bool several_hosts = false);
 
-// Throws the usage error for --hosts on a machine of accelerators, which has hosts of its own.
+// Throws the usage error for --hosts on a machine of accelerators, because the machine file defines the hosts.
 [[noreturn]] void refuse_hosts(const std::string& name, const System& system);
 
-// Replaces "auto" for a machine of accelerators. Long vectors use ring algorithms. The few values that all ranks exchange
-// keep "auto", which takes the fastest algorithm.
+// Replaces "auto" for a machine of accelerators. Long vectors use ring algorithms. Calls with the few values that all ranks
+// exchange keep "auto", which takes the fastest algorithm.
 void send_in_rings(ByAxis& backends, ByAxis& algorithms);
 
 // The request to plan a step on this machine.

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// The number of the n samples that lie below the interval, and also the number above it. It is the largest j for which at
-// most j heads in n tosses of a coin have a probability of 2.5 % or less; 0 if there is none.
+// The number of samples below the interval, which equals the number above it. It is the largest j for which at most j heads
+// in n tosses of a coin have a probability of 2.5 % or less; 0 if there is none.
 std::size_t left_out(std::size_t n) {
   const auto tosses = static_cast<double>(n);
   double below = 0;

@@ -1,16 +1,16 @@
-// Statistics of measured times: the median of a series with its interval, and whether two kinds of run differ.
+// Statistics of measured times: the median of a series with its interval, and a test whether two kinds of run differ.
 //
-// The calls of one launch (one start of the program), and the steps of one run, share memory pages, cores and the machine's
-// other load. A thousand calls are therefore one measurement, repeated: they describe that launch and say nothing about the
-// next one. So a comparison takes one number from each launch, or from each block: a repetition in which all kinds of run
-// took turns.
+// The calls of one launch (one start of the program) share memory pages, cores and the load of other programs. So do the
+// steps of one run. A thousand calls are therefore not independent: they describe one launch and say nothing about the next.
+// So a comparison takes one value from each launch or each block. A block is a repetition in which all kinds of run took
+// turns.
 //
-//   block        1      2      3      4      5      6         paired: what slows a block slows both runs in it
+//   block        1      2      3      4      5      6         paired: other load slows both runs of a block
 //   one          a1     a2     a3     a4     a5     a6
 //   other        b1     b2     b3     b4     b5     b6        d = log(b / a), Student's t-test of mean(d) against 0
 //
-// Launches that did not take turns are not paired: they are compared by Welch's t-test. Fewer than six blocks are too few
-// to tell whether two kinds differ.
+// Launches that did not take turns are not paired. They are compared by Welch's t-test. Fewer than six blocks are too few to
+// tell whether two kinds differ.
 #pragma once
 #include <map>
 #include <string>
@@ -24,9 +24,9 @@ struct Summary {
   bool has_interval = true;  // false with fewer than six samples: ci_low and ci_high are then the extremes
 };
 
-// The 95 % interval of the median lies between two order statistics. The number of samples below the true median is
-// distributed like the number of heads in n tosses of a coin (Le Boudec, "Performance Evaluation", 2010). This assumes
-// independent samples, and nothing about their distribution.
+// The 95 % interval of the median is bounded by two order statistics. The number of samples below the true median is
+// distributed like the number of heads in n tosses of a coin (Le Boudec, "Performance Evaluation", 2010). The interval
+// assumes independent samples, but no particular distribution.
 Summary summarize(std::vector<double> samples);
 
 // The typical time of a kind of call, with an interval that shows how well the calls determine it.
@@ -34,29 +34,29 @@ struct Typical {
   double seconds = 0, low = 0, high = 0;
 };
 
-// The typical time of each kind, from the calls of one launch: the median with its 95 % interval. If other programs take the
-// cores, the times of calls have two modes, up to a thousandfold apart, and the median may lie in either. So if the interval
-// of any median spans more than a factor of three, every kind gets its lower quartile, which other programs affect least.
-// Its interval is then the range of all its calls.
+// Computes the typical time of each kind from the calls of one launch: the median with its 95 % interval. If other programs
+// take the cores, the times of calls have two modes, up to a thousandfold apart. The median may then fall into either mode.
+// So if the interval of any median spans more than a factor of three, every kind gets its lower quartile, which other
+// programs affect least. The interval of this quartile is the range of all calls.
 std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds);
 
 inline constexpr std::size_t fewest_blocks = 6;  // a comparison of fewer blocks has no answer
 inline constexpr double significant = 0.05;      // a smaller p-value counts as a difference
 
-// The results of one kind of run: one number per block, by the block's name.
+// The results of one kind of run: one value per block, by the block's name.
 using ByBlock = std::map<std::string, double>;
 Summary summarize(const ByBlock& blocks);
 
 struct Contrast {
-  std::size_t blocks = 0;  // number of pairs; if unpaired, the launches of the side with fewer
+  std::size_t blocks = 0;  // number of pairs; if unpaired, the smaller number of launches
   bool paired = false;
   double ratio = 1, low = 1, high = 1;  // other / one: the geometric mean and its 95 % interval; NaN if unknown
   double p = 1;                         // two-sided p-value; NaN if unknown
   bool enough() const { return blocks >= fewest_blocks; }
 };
 
-// Pairs the blocks that have the same name; if there are none, the test is unpaired. If a number is not positive, the ratio
-// is unknown.
+// Pairs the blocks that have the same name. If no names are equal, the test is unpaired. If a value is not positive, the
+// ratio is unknown.
 Contrast contrast(const ByBlock& one, const ByBlock& other);
 
 // Without any real difference, one comparison in twenty still has p < 0.05. Holm's correction (1979) raises the p-values of
@@ -64,12 +64,12 @@ Contrast contrast(const ByBlock& one, const ByBlock& other);
 // is not counted as a comparison.
 void correct_by_holm(std::vector<double>& p);
 
-// The p-value of each kind's difference from the first kind, which was chosen because it has the best numbers. Because of
-// this choice, the correction counts all pairs of kinds, not only the pairs with the first.
+// The p-value of each kind's difference from the first kind, which was chosen because it has the best values. Because of
+// this choice, the correction counts all pairs of kinds, not only the pairs with the first kind.
 std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds);
 
-// The p-value of the statement that the first kind is faster than all others. It needs no correction: the test against the
-// nearest rival is valid although the first was chosen by its numbers (Hung & Fithian 2019).
+// The p-value of the statement that the first kind is faster than all other kinds. It needs no correction: the test against
+// the nearest rival is valid although the first kind was chosen by its values (Hung & Fithian 2019).
 double p_of_being_first(const std::vector<ByBlock>& kinds);
 
 // Student's distribution with `freedom` degrees of freedom. t_tails: the probability of a value at least as far from 0 as t,
@@ -77,8 +77,8 @@ double p_of_being_first(const std::vector<ByBlock>& kinds);
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 
-// How uneven work is: the most work of any place, divided by the mean over the places. `places` names the place that did
-// each piece of work; places are numbered from 0.
+// How unevenly work is divided: the largest total of any place, divided by the mean over the places. `places` has the place
+// that did each piece of work, numbered from 0.
 double imbalance(const std::vector<double>& places, const std::vector<double>& work);
 
 }  // namespace chorale

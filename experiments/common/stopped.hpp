@@ -1,7 +1,7 @@
 // Says on stderr that a signal ended a command before its work was done.
 //
 //   error: stopped
-//     3 of 63 layouts were compared, 3 of them equal        what is done
+//     3 of 63 layouts were compared, 3 of them equal        completed work
 //     start it again for all, or name some with --layouts   how to continue
 //
 // Unlike other errors, this one names no rank and no source line, because nothing went wrong in the program.

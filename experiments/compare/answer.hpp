@@ -9,7 +9,7 @@ namespace chorale::compare {
 
 struct End {
   int ranks = 1;                              // number of ranks that were started
-  bool stopped = false;                       // whether a signal stopped it
+  bool stopped = false;                       // a signal stopped the comparison
   std::int64_t rounds = 0, no_time_from = 0;  // no_time_from: the first round that the budget excludes; 0: none
   double budget = 0;                          // seconds
 };
@@ -17,7 +17,7 @@ struct End {
 // "mpirun -n 4 chorale compare --resume runs/…"
 std::string resume_command(std::int64_t ranks, const RunRecord& record);
 
-// Also ends the record, and writes the page beside it.
+// Prints the results, ends the record, and writes the page beside it.
 void finish(RunRecord& record, const Suite& suite, const Summary& summary, const End& end);
 
 }  // namespace chorale::compare

@@ -1,8 +1,8 @@
-// The finished and the failed runs that an earlier launch of a comparison left in its folder, and whether the comparison can
-// continue from there.
+// Finds the finished and the failed runs that an earlier launch of a comparison left in its folder. Checks whether the
+// comparison can continue from there.
 //
 //   runs/<id>/dp4-r1/run.h5        status ok: the result is kept; any other status: --resume starts the run again
-//             pp4-r2/failure.txt   the run failed and ended the launch: a row says why, until this file is deleted
+//             pp4-r2/failure.txt   the run failed and ended the launch: its row says why, until this file is deleted
 #pragma once
 #include <filesystem>
 #include <string>
@@ -17,7 +17,7 @@ namespace chorale::compare {
 void require_can_go_on(const std::filesystem::path& folder, const Launch& launch);
 
 // Enters the earlier results into the summary. Returns a character for each turn (one repetition of one run): '.' if the
-// folder has its result or its failure, 'x' if the turn must still run.
+// folder has the turn's result or failure, 'x' if the turn must still run.
 std::string take_finished(const std::filesystem::path& folder, const std::vector<Repetition>& turns, Summary& summary);
 
 void leave_failure(const std::filesystem::path& folder_of_turn, const std::string& what);  // writes failure.txt

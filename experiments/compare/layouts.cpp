@@ -64,7 +64,7 @@ int ranks_of(const std::string& word, const Launch& launch) {
   return static_cast<int>(ranks);
 }
 
-// Throws the usage errors in the options of a run. Too little memory is not such an error: it becomes a row of the
+// Throws the usage errors in the options of a run. Too little memory is not a usage error: it becomes a row of the
 // comparison.
 void require_sound(const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch) {
   try {

@@ -1,6 +1,6 @@
 // Generates a suite from options, so that users need not write a file. `compare --preset nano --layouts dp4,tp4
-// --train-iters 12` generates the suite below. The comparison keeps it as suite.toml, which --resume reads, and which you
-// can copy to start a suite of your own.
+// --train-iters 12` generates the suite below. The comparison keeps it as suite.toml. --resume reads this file, and users
+// can copy it to start their own suites.
 //
 //   question = "Which of 2 layouts trains nano fastest?"
 //   repetitions = 6

@@ -29,7 +29,7 @@ const std::string number = R"(([-+]?(?:\d(?:[\d,_]*\d)?\.?\d*(?:[eE][-+]?\d+)?|n
 // The number follows "tokens/s". If none follows, it precedes it. "step 10, tokens/s: 5210" gives 5210.
 const std::string usual = "(?:^|[^\\w/])tokens/s(?:ec)?\\s*[=:]?\\s*" + number + "|(?:^|[^\\w.,])" + number +
                           "\\s*tokens/s(?:ec)?(?![\\w/])(?!\\s*[=:]\\s*[-+\\d])";
-constexpr std::ptrdiff_t before = 2;  // the regex group of a number that precedes its unit
+constexpr std::ptrdiff_t before = 2;  // index of the regex group for a number that precedes its unit
 
 std::vector<std::string> lines_of(const std::string& output) {
   return split(replace_all(output, '\r', '\n'), '\n');  // progress bars end their lines with \r
@@ -50,7 +50,7 @@ bool is_executable(const fs::path& file) {
   return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
 }
 
-// Whether exec would find the program. A path is relative to the program's own working folder.
+// Whether exec would find the program. A relative path starts at the program's own working folder.
 bool is_found(const std::string& word, const fs::path& folder) {
   if (word.find('/') != std::string::npos) return is_executable(folder / word);
   const char* const path = std::getenv("PATH");
@@ -59,7 +59,7 @@ bool is_found(const std::string& word, const fs::path& folder) {
 }
 
 // Whether a launcher (Open MPI, or one built on PMIx, PMI or Hydra) sets this variable for each rank. Variables with which
-// users configure Open MPI do not count.
+// users configure Open MPI are not meant.
 bool is_for_ranks(const std::string& variable) {
   static const char* const beginnings[] = {"PMIX_",
                                            "PMI_",

@@ -1,5 +1,5 @@
-// A run of a suite that is another program, such as a training script of PyTorch. It prints its tokens/s, which become its
-// row.
+// A run of a suite may be a different program, such as a training script of PyTorch. The program prints its tokens/s, and
+// the suite records this value in the run's row.
 //
 //   [[runs]]
 //   command = "python my.py --lr {lr}"       words between blanks, or a list of words; no shell reads them
@@ -11,8 +11,8 @@
 // Rank 0 starts the program; the other ranks sleep. The program may use the cores of all ranks on rank 0's host. It does not
 // get the variables that mpirun adds, so it may call mpirun or torchrun itself.
 //
-// The output must have exactly one line with the number; see number_in(). If it does not, or if the program fails, the run's
-// row says why and shows the program's last lines.
+// Exactly one line of the output must have the measured value; see number_in(). If this is not so, or if the program fails,
+// the run's row says why and shows the program's last lines.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -26,13 +26,13 @@ namespace chorale::compare {
 // Fills the placeholders in the run's words and in its label. Appends a mistake for each placeholder without a setting, and
 // for each setting without a placeholder.
 void fill_placeholders(SuiteRun& run, std::vector<Mistake>& mistakes);
-// The mistakes that can be seen before the program runs: no such program or folder.
+// Checks what can be checked before the program runs: whether the program and its folder exist.
 void check_outside(const SuiteRun& run, std::vector<Mistake>& mistakes);
 // Says why `pattern` is not a regular expression with exactly one group, for the number; "" if it is one.
 std::string why_no_pattern(const std::string& pattern);
 
-// The number in the program's output. `trouble` says why there is none: no line has a number, several lines have one, or it
-// is not positive.
+// The value in the program's output. `trouble` says why there is none: no line has a value, several lines have one, or it is
+// not positive.
 struct Measured {
   double tokens_per_s = 0;
   std::string trouble;
@@ -40,7 +40,7 @@ struct Measured {
 // If `pattern` is "", looks for "tokens/s" beside a number: "tokens/s = 1234.5", "tokens/s: 1,234" or "1234 tokens/s".
 Measured number_in(const std::string& output, const std::string& pattern);
 
-// Runs the program, and records its number in folder/<id of the turn>. Returns why there is none, or "".
+// Runs the program, and records its tokens/s in folder/<id of the turn>. Returns "", or the reason why there is no value.
 std::string run_outside(const Repetition& turn, const std::string& pattern, const std::filesystem::path& folder,
                         const std::vector<int>& cpus, Clock& clock, const std::function<void(int pid)>& meanwhile);
 

@@ -15,7 +15,7 @@
 namespace chorale::compare {
 namespace {
 
-// A command that writes a record, with its default options.
+// Returns a command that writes a record, with its default options.
 Prepared fresh(const std::string& name) {
   const CommandRow& row = find_command(name);
   if (name != "train" && name != "bench")
@@ -24,7 +24,7 @@ Prepared fresh(const std::string& name) {
   return std::make_unique<DeclaredCommand>(row);
 }
 
-// 0: the run names no layout.
+// Returns 0 if the run names no layout.
 std::int64_t ranks_of_layout(const SuiteRun& run) {
   const auto word = std::ranges::find(run.settings, "layout", &Setting::key);
   if (word == run.settings.end()) return 0;
@@ -33,8 +33,8 @@ std::int64_t ranks_of_layout(const SuiteRun& run) {
   return layout.ranks();
 }
 
-// Checks each setting alone, so that all mistakes are found, and then all settings together. If a setting is wrong, it skips
-// the second check and returns false: the wrong setting's default could contradict other settings.
+// Checks each setting alone, so that all mistakes are found, and then all settings together. If a setting is wrong, the
+// second check is skipped and the result is false: the wrong setting's default could contradict other settings.
 bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
                std::vector<Mistake>& mistakes) {
   const auto collect = [&](std::size_t line, const std::string& who, auto part) {

@@ -1,5 +1,5 @@
-// The turns of a comparison, in rounds. Each round is one sample: within it, the runs take turns in random order. If the
-// budget is too small, whole rounds are left out.
+// The turns of a comparison, in rounds. Each round is one sample: within a round, the runs take turns in random order. If
+// the budget is too small, the last rounds are left out completely.
 //
 //   by tokens/s      a sample is a repetition     repetition 1: A C B D | repetition 2: B A D C | …
 //   by loss          a sample is a seed           seed 1: A B | seed 2: B A | …, if the suite varies the seed

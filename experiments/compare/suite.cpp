@@ -21,7 +21,7 @@ using Combination = std::vector<Setting>;
 
 std::size_t line_of(const toml::node& node) { return node.source().begin.line; }
 
-// The entries of a table in the order of the file. The TOML parser returns them in alphabetical order.
+// The entries of a table in the order of the file, because the TOML parser returns them in alphabetical order.
 std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::table& table) {
   std::vector<std::pair<std::string, const toml::node*>> entries;
   for (const auto& [key, node] : table) entries.emplace_back(std::string_view{key}, &node);
@@ -114,7 +114,7 @@ class SuiteReader {
     }
   }
 
-  // Whether the run is another program: its command has several words, or a path.
+  // Whether the run is a different program: its command then has several words, or a path.
   static bool is_outside(const toml::table& table) {
     const toml::node* const command = table.get("command");
     const auto text = command ? command->value_exact<std::string>() : std::nullopt;
@@ -178,7 +178,7 @@ class SuiteReader {
   }
 
   // Builds all combinations of the varied settings. Each combination of the earlier settings is extended by each value of
-  // the next.
+  // the next setting.
   void vary(const toml::table& table, std::vector<Combination>& combinations) {
     for (const auto& [name, node] : in_order(table)) {
       const toml::array* values = node->as_array();
@@ -226,7 +226,7 @@ class SuiteReader {
       run.outside->label = run.command;
     else
       for (const Setting& setting : combination) run.outside->label += ", " + report::in_label(setting.key, setting.text);
-    if (!labels_.insert(run.outside->label).second)  // otherwise their numbers would count as repetitions of one run
+    if (!labels_.insert(run.outside->label).second)  // otherwise their values would count as repetitions of one run
       mistakes_.push_back(
           {run.line, fmt::format("two runs are called \"{}\": name them apart with label = …", run.outside->label)});
   }

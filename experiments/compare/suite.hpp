@@ -1,10 +1,10 @@
-// A suite: the runs to compare. To add one, add a file to experiments/suites/.
+// A suite lists the runs to compare. To add a suite, add a file to experiments/suites/.
 //
 //   question = "Which strategy trains fastest on 4 ranks?"      printed above the table and on the report
 //   ranks = 4                                                   ranks of each run, unless the run sets its own; default: all
 //   repetitions = 6                                             of every run; each repetition has a new random order
 //   warm-up = 2                                                 first steps of each run, recorded but excluded from speeds
-//   metric = "tokens/s"                                         what the runs are judged by: report/metric.hpp
+//   metric = "tokens/s"                                         the metric that ranks the runs: report/metric.hpp
 //   fill-memory = "8G"                                          the largest micro-batches that fit: fill_memory.hpp
 //
 //   [[runs]]                            one for each kind of run
@@ -30,8 +30,8 @@ namespace chorale::compare {
 
 struct OutsideProgram {
   std::vector<std::string> words;
-  std::string label;                     // the name of its row
-  std::string folder = ".";              // its working folder
+  std::string label;                     // the name of the program's row
+  std::string folder = ".";              // the program's working folder
   std::vector<std::string> environment;  // "NAME=value"
 };
 
@@ -59,13 +59,13 @@ struct Suite {
   std::vector<std::string> varied;  // the varied settings, in the order of the file
 };
 
-// A mistake in a suite file. All mistakes are collected and reported together.
+// A mistake in a suite file. All mistakes of a file are collected and reported together.
 struct Mistake {
   std::size_t line = 0;
   std::string text;
   auto operator<=>(const Mistake&) const = default;
 };
-// Throws a usage error if there are any. `half_checked`: the number of runs whose settings were not checked together.
+// Throws a usage error if there are mistakes. `half_checked`: the number of runs whose settings were not checked together.
 void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes, std::size_t half_checked);
 
 // Parses a suite, and appends its mistakes to `mistakes`. Returns the valid part. Messages name the suite `file`.

@@ -54,7 +54,7 @@ const std::vector<TableMetric>& metrics() {
   return table;
 }
 
-// The texts as whole numbers; empty if any of them is not one.
+// Reads the texts as whole numbers. Returns an empty vector if any text is not a whole number.
 std::vector<std::int64_t> whole_numbers_in(const std::vector<std::string>& texts) {
   std::vector<std::int64_t> numbers;
   for (const std::string& text : texts) {
@@ -64,7 +64,7 @@ std::vector<std::int64_t> whole_numbers_in(const std::vector<std::string>& texts
   return numbers;
 }
 
-// The column of a varied setting: its name, unless another column of /summary has it.
+// The column of a varied setting has the setting's name, unless another column of /summary already has it.
 std::string column_of(const std::string& setting) {
   const std::string name = replace_all(setting, '-', '_');
   const bool is_taken =

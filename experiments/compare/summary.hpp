@@ -1,6 +1,6 @@
-// The record of a suite: every finished run below /runs, and /summary with one row per turn (one repetition of one run). A
-// row's numbers come from the record in the run's folder. They therefore include runs that finished before a stop. Until a
-// turn has run, its row has NaN and the status "waiting".
+// The record of a suite has every finished run below /runs, and /summary with one row per turn (one repetition of one run).
+// A row's values come from the record in the run's folder, so runs that finished before a stop are included. Until a turn
+// has run, its row has NaN and the status "waiting".
 #pragma once
 #include <filesystem>
 #include <string>
@@ -15,7 +15,7 @@ struct Repetition {  // one repetition of one run
   const SuiteRun* run = nullptr;
   std::int64_t repetition = 1;
   int ranks = 1;
-  std::int64_t round = 1;  // a budget leaves out whole rounds: rounds.hpp
+  std::int64_t round = 1;  // a budget excludes complete rounds: rounds.hpp
   std::string id() const;  // "dp4-shm-r1": names the folder of its run, and the group of its record below /runs
 };
 

@@ -1,4 +1,4 @@
-"""Parts that check whether the device computes the same as the host: by tests, losses and bits."""
+"""Parts that compare the device with the host, by tests, by losses, and bit by bit."""
 import hashlib
 import os
 import re
@@ -35,7 +35,7 @@ def environment(session):
 
 
 def counted(text):
-    """Reads how many tests passed and failed from the last line of the tests' output."""
+    """Reads the numbers of passed and failed tests from the last line of the tests' output."""
     found = re.search(r"^(\d+) passed, (\d+) failed(?:, \d+ skipped)?$", text, re.MULTILINE)
     if not found:
         raise Failure("the tests did not end")
@@ -80,7 +80,7 @@ def exact(session):
             raise Failure(f"{preset}: weights of the host hash to {host}, of the device to {device}")
         hashes.append(host)
     proved = "dp2.z3,tp2.sp,pp2,dp2.tp2" if session.options.emulated else "all"
-    # Uses shared memory: ranks that share a GPU would use NCCL over sockets, which takes several times as long.
+    # Uses shared memory, because ranks that share a GPU would use NCCL over sockets, which takes several times as long.
     command = [session.path("build/chorale"), "prove", *model(session, "tiny"), "--device", "cuda", "--backend", "shm",
                "--steps", "2"]
     text = session.mpirun(4, [*command, "--layouts", proved, "--run-dir", session.path("runs")], check=False)

@@ -1,4 +1,4 @@
-"""The machine on which the bundle runs: the environment variables that the bundle's programs need, the GPU, and PyTorch."""
+"""The machine that runs the bundle: environment variables for the bundle's programs, the GPU, and PyTorch."""
 import glob
 import os
 import re
@@ -43,7 +43,7 @@ def mpirun(root):
 
 
 def cuda_folders():
-    """Finds the folders with cuBLASLt or NCCL, in the CUDA Toolkit or beside PyTorch."""
+    """Finds the folders with cuBLASLt or NCCL, which are parts of the CUDA Toolkit or installed with PyTorch."""
     folders = glob.glob("/usr/local/cuda*/lib64") + glob.glob("/usr/local/cuda*/targets/*/lib")
     for python in pythons():
         for package in said([python, "-c", "import nvidia; print(*nvidia.__path__, sep='\\n')"]).split():
@@ -73,7 +73,7 @@ def environment_for(root):
 
 
 def python_with_cuda():
-    """Finds a Python whose PyTorch sees a GPU. Returns it and the version of PyTorch, or (None, None)."""
+    """Finds a Python interpreter whose PyTorch sees a GPU. Returns its path and PyTorch's version, or (None, None)."""
     for python in pythons():
         version, _, sees = said([python, "-c",
                                  "import torch; print(torch.__version__, torch.cuda.is_available())"]).strip().partition(" ")
@@ -87,7 +87,7 @@ def gpu(query):
 
 
 def why_no_gpu(session):
-    """Says why nothing can run on a GPU here; returns "" if a GPU works or is emulated."""
+    """Returns the reason why nothing can run on a GPU here, or "" if a GPU works or is emulated."""
     if not session.options.emulated:
         driver = gpu("driver_version")
         if not driver:

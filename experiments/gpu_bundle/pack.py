@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Packs everything needed to test and time this build on a machine with a GPU and little else (`make gpu-bundle`).
+"""Packs all files that are needed to test and time this build on a machine with a GPU and little else (`make gpu-bundle`).
 
-   pack.py BUILD FOLDER      BUILD holds chorale, tests_run, chorale_cuda.so and emulated/chorale_cuda.so (the plugin
+   pack.py BUILD FOLDER      BUILD has chorale, tests_run, chorale_cuda.so and emulated/chorale_cuda.so (the plugin
                              that emulates a GPU on the host)
 
-   FOLDER/run          the script to start on that machine, and the modules it imports
-   FOLDER/root.tar.gz  the stripped programs, the peers in Python, and shared libraries under the paths they have here
+   FOLDER/run          the script to start on that machine, and the modules that it imports
+   FOLDER/root.tar.gz  the stripped programs, the peers in Python, and the shared libraries under their paths on this machine
 
-The bundle leaves out the C library and the driver's libraries: each machine has its own. It also leaves out cuBLASLt and
-NCCL, which are too large: `run` finds them in the machine's CUDA Toolkit or beside its PyTorch.
+The bundle leaves out the C library and the driver's libraries, because each machine has its own. It also leaves out cuBLASLt
+and NCCL, because they are too large. `run` finds them in the machine's CUDA Toolkit or where its PyTorch is installed.
 """
 import os
 import re
@@ -26,8 +26,8 @@ peers = ("torch_gpt.py", "torch_llama.py", "torch_kernels.py")
 # Libraries that the other machine provides itself.
 theirs = re.compile(r"^(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil"
                     r"|libcuda|libcublas|libcublasLt|libnccl|libnvrtc)[-.]")
-# Open MPI and PMIx load their plugins by name. These serve networks and schedulers that a single machine does not have;
-# the last one compresses messages, and finds its symbols only where PMIx is installed.
+# Open MPI and PMIx load their plugins by name. These plugins are for networks and schedulers that a single machine does not
+# have. The last one compresses messages, and finds its symbols only if PMIx is installed.
 networks = re.compile(r"_(ofi|psm2?|openib|usnic|ucx|portals4|cm|yalla"
                       r"|slurm|tm|gridengine|loadleveler|alps|lsf|cuda|monitoring|pcompress_zlib)\.so$")
 

@@ -11,7 +11,7 @@ class Part:
     name: str
     target: str
     least_seconds: int  # the part is left out if less time remains
-    most_seconds: int  # the part's time limit in a run of ten minutes; longer runs give each part more
+    most_seconds: int  # the part's time limit in a run of ten minutes; it grows in longer runs
     body: Callable  # session → (result, figure)
     needs_gpu: bool = True
     needs_torch: bool = False

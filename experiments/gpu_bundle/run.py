@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tests and times this build on a machine with a GPU, in ten minutes, and ends with a table: part, result, figure, target.
+"""Tests and times this build on a machine with a GPU, in ten minutes. Prints a table: part, result, figure, target.
 
    ./run                           all parts; each part adds its lines to table.txt and log.txt in gpu-results
    ./run --only kernels,exact      some parts
    ./run --minutes 25              a longer limit than ten minutes
-   ./run --emulated                on the emulated GPU, without a real one: tests the bundle, not the kernels
+   ./run --emulated                on an emulated GPU instead of a real one: tests the bundle, not the kernels
 
 If a part fails, the next part still runs. If too little time remains for a part, it is left out, and the table says so.
 """
@@ -27,13 +27,13 @@ here = os.path.dirname(os.path.abspath(__file__))
 
 
 class Session:
-    """What the parts share: programs and their environment, the log, and the remaining time."""
+    """The state that the parts share: programs and their environment, the log, and the remaining time."""
 
     def __init__(self, root, options, log):
         self.root, self.options, self.log = root, options, log
         self.began, self.part_ends = time.monotonic(), float("inf")
         self.environment = machine.environment_for(root)
-        # Names the plugin explicitly: tests that search for a plugin and find none skip the device.
+        # Names the plugin explicitly, because tests that search for a plugin without success skip the device.
         self.environment["CHORALE_CUDA_PLUGIN"] = self.path("build", "emulated" if options.emulated else "",
                                                             "chorale_cuda.so")
         self.python, self.torch_version = (None, None) if options.emulated else machine.python_with_cuda()
@@ -86,7 +86,7 @@ class Session:
             return [row[name] for row in map(json.loads, lines) if name in row]
 
     def peer(self, name, **settings):
-        """Returns the output of a PyTorch program of peers/. It runs with the machine's libraries, not with the bundle's."""
+        """Returns the output of a PyTorch program of peers/. It uses the machine's own libraries."""
         return self.run([self.python, self.path("experiments/peers", name)], environment={**os.environ, **settings})
 
 
@@ -99,7 +99,7 @@ def show(rows, file):
 
 
 def attempt(part, session):
-    """Runs a part and returns its result and figure. An error becomes its result."""
+    """Runs a part and returns its result and figure. If it raises an error, the error text is the result."""
     if part.needs_gpu and session.no_gpu:
         return "cannot run", session.no_gpu
     if part.needs_torch and not session.python:
@@ -115,7 +115,7 @@ def attempt(part, session):
         return result, figure + (f"; {watch.summary()}" if watch.summary() and part.needs_torch else "")
     except Failure as failure:
         return "FAILED", str(failure)
-    except Exception as error:  # the next parts must still run
+    except Exception as error:  # the remaining parts must still run
         session.log.write(traceback.format_exc())
         return "FAILED", f"{type(error).__name__}: {error}"
 

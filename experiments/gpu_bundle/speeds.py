@@ -6,7 +6,7 @@ import time
 from checks import held
 from machine import Failure
 
-turns = 3  # at most; fewer if the part's time is too short
+turns = 3  # largest number; fewer if the part's time is too short
 steps = "20"
 # Both sides use GPT-2's vocabulary, rounded up to a multiple of 128. torch_llama.py has the shape of llama-1b built in.
 shapes = {"gpt2": (["--vocab-size", "50304"], {"L": "12", "D": "768", "H": "12", "T": "1024", "V": "50304"}),
@@ -35,7 +35,7 @@ def training(preset, peer, batch):
 
 
 def benchmark(session, case):
-    """Reads the rows that kernels_benchmark.cpp prints: name, rate in 10⁹ units, unit, percent. Gradients follow kernels."""
+    """Reads the rows of kernels_benchmark.cpp: name, rate in 10⁹ units, unit, percent. A gradient follows its kernel."""
     text = session.run([session.path("build/tests_run"), f"device: {case}*"])
     rows = re.findall(r"^(.{28}) +[\d.]+ us +([\d.]+) (GB/s|GFLOP/s) +(\d+) %$", text, re.MULTILINE)
     if not rows:

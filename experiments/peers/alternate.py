@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares chorale's collectives with those of MPI libraries. Programs take turns: A B C A B C …. The best median counts.
+"""Compares chorale's collectives with those of MPI libraries. Programs take turns (A B C A B C …). Their best medians count.
 
    make && make MPICXX=mpicxx.mpich && make peers
    experiments/peers/alternate.py --backends shm -e 64M > table.md
 
    ours      build/chorale bench --backend …              chorale, started by Open MPI's launcher
-   rivals    bench --backend mpi --algorithm native       the library's collectives, timed by chorale; built with Open MPI
-                                                          and with MPICH
-             mpi_native.cpp                               the library's collectives, timed by a program that shares no code
-                                                          with chorale; also built with both libraries
+   rivals    bench --backend mpi --algorithm native       the MPI library's collectives, timed by chorale; one program for
+                                                          Open MPI and one for MPICH
+             mpi_native.cpp                               the MPI library's collectives, timed by a program that shares no
+                                                          code with chorale; one for each of the two libraries
 
 All programs use the same sizes, buffers, barriers and repetitions. Prints Markdown: a table of all sizes, the geometric
 means, and the sizes at which chorale is slower than a rival.

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Times data-parallel training of the preset nano on emulated hosts (experiments/tools/hosts), one rank on each, beside
-PyTorch's DistributedDataParallel over gloo (torch_gpt.py). At each rate of the links the programs take turns, so that other
-load on the machine affects all of them.
+"""Times data-parallel training of the preset nano on emulated hosts (experiments/tools/hosts), with one rank per host, and
+PyTorch's DistributedDataParallel over gloo (torch_gpt.py). At each link rate the programs take turns, so that other load on
+the machine affects all of them.
 
   experiments/peers/cluster.py [--hosts 4] [--rates 100mbit,1gbit,10gbit,none] [--turns 3] [--steps 6] [--layouts z0,z1,z3]
 
-Prints a table of experiments/findings/cluster.md: medians of tokens/s over all turns, and the bytes that each host sent per
-step, as counted by its network interface. These bytes include the start of the program and the protocols' headers.
+Prints a table for experiments/findings/cluster.md: medians of tokens/s over all turns, and the bytes that each host sent per
+step, as counted by its network interface. The bytes include the start of the program and the protocol headers.
 """
 import argparse
 import json
@@ -56,7 +56,7 @@ def torch(options):
 
 
 def inside(options):
-    """Lets the programs take turns on hosts that are up. Prints the tokens/s and the bytes of each program."""
+    """Runs the programs in turns on hosts that are up. Prints the tokens/s and the bytes of each program."""
     seen = {}
     for _ in range(options.turns):
         for name in [*options.layouts.split(","), "PyTorch"]:

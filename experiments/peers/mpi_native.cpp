@@ -1,13 +1,13 @@
-// Times an MPI library's own collectives in the same way as `chorale bench` times chorale's. This program shares no code
-// with chorale. `make peers` builds it with every installed MPI library. alternate.py runs it and bench in turns.
+// Times the collectives of an MPI library as `chorale bench` times those of chorale. This program shares no code with
+// chorale. `make peers` builds it with every installed MPI library. alternate.py runs this program and bench in turns.
 //
 //   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]
 //
-// Prints JSON with the names of `chorale bench`: op ranks bytes in_place seconds …
+// Prints JSON with the keys of `chorale bench`: op ranks bytes in_place seconds …
 //
 // A repetition is one call after a barrier, and its time is that of the slowest rank. A row has the median over repetitions.
-// Sizes follow nccl-tests: the whole vector of an all_reduce, the gathered vector of an all_gather, the scattered vector of
-// a reduce_scatter. Cold buffers take turns in a memory area of twice the last-level cache.
+// Sizes follow nccl-tests: the vector of an all_reduce, the gathered vector of an all_gather, the input vector of a
+// reduce_scatter. Calls with cold buffers rotate through a memory area of twice the last-level cache.
 #define OMPI_SKIP_MPICXX 1  // leaves out the C++ bindings, which MPI 3 removed
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -56,8 +56,8 @@ std::vector<Row> rows(int n) {
 }
 
 double median_of_slowest(const Row& row, std::size_t bytes, bool in_place, bool cold) {
-  const std::size_t count = bytes / sizeof(float), stride = (count + 31) / 32 * 32;  // whole pairs of cache lines
-  long cache = 1024;  // size of the last-level cache in KiB; at least this much
+  const std::size_t count = bytes / sizeof(float), stride = (count + 31) / 32 * 32;  // a multiple of two cache lines
+  long cache = 1024;  // size of the last-level cache in KiB; at least 1 MiB
   for (const char level : {'2', '3'})
     if (long kib = 0; std::ifstream(std::string("/sys/devices/system/cpu/cpu0/cache/index") + level + "/size") >> kib)
       cache = std::max(cache, kib);

@@ -4,8 +4,8 @@ The runs take turns, so that other load on the machine affects all of them.
 
   experiments/peers/parallel.py [--turns 3] [--steps 12] [--dtype bf16] [--layouts dp1,dp2,tp2,…] [--no-peer]
 
-Prints the table of experiments/findings/parallel.md: the median tokens/s over all steps of all turns, and its ratio to twice
-the speed of one rank and to dp2.
+Prints the table for experiments/findings/parallel.md: the median tokens/s over all steps of all turns, and the ratios of
+this speed to twice the speed of one rank and to the speed of dp2.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ def ranks_of(layout):
 
 
 def ours(layout, dtype, steps):
-    """Returns the tokens/s of all steps but the first two. The batch is 8 sequences on up to two ranks, else 4 per rank."""
+    """Returns the tokens/s, without the first two steps. The batch is 8 sequences on one or two ranks, else 4 per rank."""
     ranks = ranks_of(layout)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(

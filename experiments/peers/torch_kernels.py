@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Times PyTorch's kernels on a GPU at the shapes at which tests/math/cuda/kernels_benchmark.cpp times chorale's, in bf16.
+"""Times PyTorch's bf16 kernels on a GPU, with the shapes with which tests/math/cuda/kernels_benchmark.cpp times chorale's.
 
-Attention is cuDNN's and matrix products are cuBLAS's. As in that benchmark, a kernel is enqueued 20 times between two
-events, and the best of five such runs counts. The gradient of attention counts 5/2 of the operations of attention itself.
+Attention is from cuDNN and matrix products are from cuBLAS. As in that benchmark, a kernel is enqueued 20 times between two
+events, and the best of five such runs counts. The gradient of attention counts as 5/2 of the operations of attention.
 Prints one line per kernel: name, TFLOP/s.
 
-  torch_kernels.py             DEVICE=cpu tries it without a GPU, on small shapes
+  torch_kernels.py             DEVICE=cpu tries the program without a GPU, on small shapes
 """
 import os
 import time

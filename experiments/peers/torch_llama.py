@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Trains a Llama in compiled PyTorch on one GPU, with fused AdamW and bfloat16 autocast, to compare speed with chorale's.
+"""Trains a Llama in compiled PyTorch on one GPU, with fused AdamW and bfloat16 autocast, as a reference for chorale's speed.
 
 The shape is that of chorale's preset `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048 tokens,
 vocabulary 128256, tied head). Prints the median step time and tokens/s, as torch_gpt.py does.
@@ -33,7 +33,7 @@ class Norm(nn.Module):
 
 
 def turned(x, cosines, sines):
-    """Rotary positions: rotates pairs of elements, one from each half of a head."""
+    """Applies rotary positions: rotates pairs of elements, one from each half of a head."""
     first, second = x.chunk(2, -1)
     return torch.cat((first * cosines - second * sines, second * cosines + first * sines), -1)
 

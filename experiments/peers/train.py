@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Times training of the preset nano beside PyTorch (torch_gpt.py), on one rank and on two, one core each. Chorale and all
-modes of PyTorch take turns, so that other load on the machine affects all of them.
+"""Times training of the preset nano in chorale and in PyTorch (torch_gpt.py), on one and on two ranks, with one core per
+rank. Chorale and all modes of PyTorch take turns, so that other load on the machine affects all of them.
 
   experiments/peers/train.py [--python PATH] [--turns 3] [--steps 10] [--dtypes bf16,f32] [--ranks 1,2]
                              [--modes eager,compiled]
@@ -10,11 +10,11 @@ modes of PyTorch take turns, so that other load on the machine affects all of th
   2       dp2          DistributedDataParallel, eager and compiled
           dp2.z3       FSDP (fully_shard), eager and compiled; from PyTorch 2.6 on
 
---python names the interpreter of any environment with PyTorch, as /opt/torch/bin/python. The default is this script's:
-Debian's python3-torch. Modes that its version lacks are left out, and a line says so.
+--python names the Python interpreter of any environment with PyTorch, such as /opt/torch/bin/python. The default is the
+interpreter of this script, which finds Debian's python3-torch. Modes that this PyTorch version lacks are left out, and a
+line says so.
 
-Prints a table: the versions, medians of tokens/s over all turns, and how many times as fast chorale is as each mode of
-PyTorch.
+Prints a table: the versions, medians of tokens/s over all turns, and chorale's speed divided by that of each PyTorch mode.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 
 
 def ours(layout, ranks, dtype, steps):
-    """Returns tokens/s and MFU of all steps but the first two, and the measured peak of matrix products in GFLOP/s."""
+    """Returns tokens/s and MFU of all steps except the first two, and the measured peak of matrix products in GFLOP/s."""
     with tempfile.TemporaryDirectory() as folder:
         launcher = ["mpirun", "--bind-to", "none", "-np", str(ranks)] if ranks > 1 else []
         result = subprocess.run(
@@ -58,7 +58,7 @@ def torch(python, ranks, dtype, steps, mode, shards):
     shared = {**os.environ, "OMP_NUM_THREADS": "1", "AMP": str(int(dtype == "bf16")), "STEPS": str(steps),
               "B": str(sequences), "COMPILE": str(int(mode == "compiled")), "SHARDS": str(int(shards)),
               "WORLD_SIZE": str(ranks), "MASTER_PORT": free_port(),
-              "CUDA_VISIBLE_DEVICES": ""}  # FSDP trains on a GPU where there is one
+              "CUDA_VISIBLE_DEVICES": ""}  # otherwise FSDP would train on a GPU, if there is one
     processes = [subprocess.Popen([python, os.path.join(here, "torch_gpt.py")], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, env={**shared, "RANK": str(rank)})
                  for rank in range(ranks)]
@@ -91,7 +91,7 @@ def modes_of(version, ranks, wanted):
 
 
 def rows(options, version, ranks, dtype):
-    """Takes turns. Yields (program, tokens/s, further results, tokens/s of the corresponding layout of chorale)."""
+    """Runs all programs in turns. Yields (program, tokens/s, more results, tokens/s of the corresponding chorale layout)."""
     layouts = ["dp1"] if ranks == 1 else ["dp2", "dp2.z3"]
     modes = list(modes_of(version, ranks, options.modes.split(",")))
     # PyTorch 1.13 needs 40 s per step in f32.

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Compares models with experts with Hugging Face's transformers: gradients in f64, and files in both directions.
+"""Compares mixture-of-experts models with Hugging Face's transformers: gradients in f64, and files in both directions.
 
-  TEST_FOLDER=FOLDER build/tests_run "[torch]"              trains our models, writes weights and gradients
+  TEST_FOLDER=FOLDER build/tests_run "[torch]"              trains chorale's models, and writes weights and gradients
   experiments/peers/transformers_models.py FOLDER CHORALE   CHORALE: the program, build/chorale
 
-For every model with experts in FOLDER, transformers loads our weights, computes the loss of our first batch sequence by
-sequence, and its gradients. The balance loss is computed by load_balancing_loss_func of transformers. For one block of
-experts and one sequence it equals ours. Models with a z-loss, which transformers lacks, are skipped. Then transformers
-writes random models in every form that it knows: as one file, as shards, and with joined experts. From each of them,
-`CHORALE export` must make the same tensors, bit for bit, and transformers must compute the same logits from these.
+For every model with experts in FOLDER, transformers loads chorale's weights. It computes the loss of chorale's first batch,
+sequence by sequence, and its gradients. The balance loss is computed by load_balancing_loss_func of transformers. For one
+block of experts and one sequence it equals chorale's. Models with a z-loss are skipped, because transformers lacks it.
+Then transformers writes random models in every form that it supports: as one file, as shards, and with joined experts.
+`CHORALE export` must convert each of them to bit-identical tensors, from which transformers must compute the same logits.
 
 Needs torch and transformers 5. transformers computes norms, the router's softmax and rotary angles in f32 even in
-a model of f64. `doubles` replaces these conversions while it runs, so that both sides compute in f64.
+an f64 model. `doubles` replaces these conversions while it is active, so that both programs compute in f64.
 """
 import contextlib
 import glob
@@ -66,7 +66,7 @@ class Turns(torch.nn.Module):
 
 
 def parts(name, tensor):
-    """Returns the tensors of a folder that transformers 5 joins in `name`. A tensor without experts is returned as it is."""
+    """Splits a tensor in which transformers 5 joins all experts into the tensors of a folder. Returns others unchanged."""
     stem = name.removesuffix("mlp.experts.gate_up_proj").removesuffix("mlp.experts.down_proj")
     if stem == name:
         return {name: tensor}

@@ -80,7 +80,7 @@ class AllLayouts final : public Question {
 
   double error_of_predictions() const {
     if (asked_.system) return planner_error;
-    double most = 0;  // the largest error of this type's rates
+    double most = 0;  // the largest error of the compute rates for this type
     for (const ComputeRates& rates : request_.selector->machine().computes)
       if (rates.type == name_of(request_.options.compute)) most = std::max(most, std::expm1(rates.error));
     return most;

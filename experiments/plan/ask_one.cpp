@@ -1,4 +1,4 @@
-// `chorale plan` of one layout, and the longest sequences that it can train on.
+// `chorale plan` for one layout, and for the longest sequences that it can train on.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -87,7 +87,7 @@ class LongestSequenceQuestion final : public Question {
 }  // namespace
 
 PlacedRequest place(AskedPlan& asked, bool any_length) {
-  Layout least = asked.layouts.asked();  // gives the ranks if --ranks is not given
+  Layout least = asked.layouts.asked();  // gives the number of ranks if --ranks is not given
   for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
   const std::int64_t world = asked.ranks ? asked.ranks : least.ranks();
   const train::ParallelChoice choice = asked.layouts.choice(asked.flags.limits(world));

@@ -1,4 +1,4 @@
-// The options of `chorale plan`, and the settings that all of its questions (question.hpp) derive from them.
+// The options of `chorale plan`, and the settings that every question (question.hpp) derives from them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,19 +17,19 @@ namespace chorale::plan {
 
 struct AskedPlan {
   void declare(Options& options);
-  // Finds the machine, the type to compute in and the hosts. Throws a usage error if these contradict each other.
+  // Determines the machine, the compute type and the hosts. Throws a usage error if these contradict each other.
   void settle();
 
-  bool on_one_host(const Layout& layout) const;  // whether all ranks share a host, as far as is known
+  bool on_one_host(const Layout& layout) const;  // whether all ranks share a host, as far as this is known
   TrainingOptions options_on(const Layout& layout) const;
-  // The same for plans that do not say which ranks share a host.
+  // Returns the options for a plan in which it is unknown which ranks share a host.
   TrainingOptions unplaced_options_on(const Layout& layout) const;
-  // Replaces "auto" for backends and algorithms, and notes what that assumes.
+  // Replaces "auto" backends and algorithms, and notes the assumption behind each replacement.
   void assume(PlanRequest& request);
-  // Replaces "auto" for --prefetch-units, and returns a line that says why; "" if a number was given. On accelerators a run
-  // uses one unit, because nothing predicts the time of other choices there.
+  // Replaces "auto" for --prefetch-units, and returns a line that gives the reason; "" if a number was given. On
+  // accelerators a run prefetches one unit, because nothing predicts the time of other choices there.
   std::string settle_prefetch(PlanRequest& request) const;
-  // The rows to show: `usual` in text and all for programs, unless --rows says otherwise.
+  // The number of rows to show: `usual` in text and all in other formats, unless --rows gives a number.
   std::int64_t rows(std::int64_t usual) const;
   bool asks_for_rows() const { return options->origin("rows") != "default"; }
   bool in_text() const { return format == "text"; }
@@ -45,7 +45,7 @@ struct AskedPlan {
   WholeTraining whole;
   std::string machine, timeline, format = "text";
   std::vector<std::string> explain;
-  std::string table, assumptions_file;  // of published measurements; "": none, and the file that comes with the program
+  std::string table, assumptions_file;  // table "": none; assumptions "": the file that comes with the program
 
   // Set by settle().
   std::optional<System> system;  // the system of --machine, if it has accelerators
@@ -54,7 +54,7 @@ struct AskedPlan {
  private:
   void assume_type();
 
-  const Options* options = nullptr;  // the declared options, which know what was given
+  const Options* options = nullptr;  // the declared options, which know whether the user gave a value
   std::vector<std::string> assumed;
 };
 

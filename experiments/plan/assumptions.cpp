@@ -19,10 +19,10 @@ bool leaves_open(const ByAxis& words) {
   return std::ranges::any_of(words, [](const auto& of_axis) { return of_axis.second == "auto"; });
 }
 
-// The most ranks that a plan assumes on one host: 64, or the number of this host's cores if it has more.
+// The largest number of ranks that a plan assumes on one host: 64, or the number of this host's cores if it is larger.
 std::int64_t most_on_a_host() { return std::max<std::int64_t>(64, std::thread::hardware_concurrency()); }
 
-// Returns the assumption; "" if every backend was named.
+// Returns the assumption, or "" if every backend was named.
 std::string assume_backends(ByAxis& backends, const Hosts* hosts) {
   if (!leaves_open(backends)) return "";
   if (hosts) return hosts->assumed();

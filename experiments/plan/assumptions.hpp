@@ -1,5 +1,5 @@
-// Replaces "auto" backends and algorithms in a plan. A run would ask its ranks, but a plan has none. It therefore assumes
-// that all ranks run on machines like this one, or on a named machine. The output states every assumption.
+// Replaces "auto" backends and algorithms in a plan. A run would ask its ranks, but a plan has no ranks. It therefore
+// assumes that all ranks run on machines like this one, or on a named machine. The output states every assumption.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,14 +10,14 @@
 namespace chorale::plan {
 
 struct PlanPlace {
-  std::string machine = "";  // "": like this one
+  std::string machine = "";  // "": a machine like this one
   bool has_accelerators = false;
   const Hosts* hosts = nullptr;  // the hosts of --hosts, if given
   std::int64_t ranks = 1;
 };
 
-// Replaces "auto" in the request, sets its selector, and returns the assumptions. With hosts, "auto" backends are left to
-// place(), which chooses them for each layout.
+// Replaces "auto" in the request, sets its selector, and returns the assumptions. If there are hosts, place() replaces
+// "auto" backends instead, because it chooses them for each layout.
 std::vector<std::string> assume(PlanRequest& request, const PlanPlace& place);
 
 }  // namespace chorale::plan

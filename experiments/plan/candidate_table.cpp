@@ -1,5 +1,5 @@
-// The table of `plan --layout all`. Text shows the first rows and says what it leaves out. The other formats have all rows,
-// unless --rows is given; csv and json have plain numbers.
+// The table of `plan --layout all`. Text shows the first rows and says how many are left out. The other formats have all
+// rows, unless --rows is given; csv and json have plain values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::string left_out(const Choices& choices, std::size_t shown) {
   return text;
 }
 
-// The shortest time of a layout that fits; −1: none is predicted.
+// The shortest predicted time of a layout that fits; −1: there is none.
 double fastest_of(const Choices& choices) {
   double least = -1;
   for (const Candidate& c : choices.rows)

@@ -13,8 +13,8 @@
 namespace chorale::plan {
 namespace {
 
-// The layout with every pipeline schedule and with 1, 2, 4, … chunks per stage. Combinations that a schedule's rules forbid
-// are left out.
+// Returns the layout with every pipeline schedule and with 1, 2, 4, … chunks per stage. Combinations that the schedule does
+// not allow are left out.
 std::vector<Layout> with_schedules(const Layout& layout, const LayoutLimits& limits) {
   if (layout.stages() == 1) return {layout};
   std::vector<Layout> all;
@@ -56,9 +56,9 @@ StageCosts costs_of(const PlanRequest& request, std::int64_t stage) {
   return {plan.peak_bytes, held(Category::params) + held(Category::grads) + held(Category::optimizer), sent_by(plan)};
 }
 
-// Once a pipeline is full, every further micro-batch adds the same bytes. So the costs of a step with many micro-batches are
-// extrapolated linearly from two steps with fewer. A GPT-3 step of 1536 sequences takes a second to plan, the two shorter
-// steps 10 ms.
+// Once a pipeline is full, every additional micro-batch adds the same bytes. So the costs of a step with many micro-batches
+// are extrapolated linearly from two shorter steps. Planning a GPT-3 step of 1536 sequences takes a second; planning the two
+// shorter steps takes 10 ms.
 StageCosts costs_of_long_step(const PlanRequest& request, std::int64_t stage) {
   const std::int64_t sequences = request.options.batch.micro * request.layout.replicas(), stages = request.layout.stages();
   const std::int64_t micro_batches = request.options.batch.global / sequences;
@@ -106,7 +106,7 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
 }
 
 Candidate weigh(const PlanRequest& request) {
-  constexpr double digits = 1e9;  // the bubble is rounded, because equal schedules may differ in its last bits
+  constexpr double digits = 1e9;  // the bubble is rounded, because the last bits may differ between equal schedules
   const double bubble = std::round(planned_bubble(request.options, request.layout) * digits) / digits;
   Candidate all{.layout = request.layout, .bubble = bubble};
   for (std::int64_t stage = 0; stage < request.layout.stages(); ++stage) {
@@ -129,7 +129,7 @@ Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit) {
     c.share = memory_limit == 0 ? 0 : static_cast<double>(c.memory_bytes) / static_cast<double>(memory_limit);
     c.fits = c.share <= 1;
   }
-  // At equal costs, layouts with the default schedule come first, so that they win.
+  // If costs are equal, layouts with the default schedule come first, so that they win.
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     const auto key = [](const Candidate& c) {
       return std::tuple(!c.fits, c.seconds < 0, c.seconds, c.bubble, c.sent_bytes, c.memory_bytes,

@@ -1,11 +1,12 @@
-// Helps to choose a layout: plans every legal layout of a number of ranks with the real code, and compares the plans.
+// Helps to choose a layout. Plans every legal layout of a number of ranks by executing the real code, and compares the
+// plans.
 //
 //   legal_layouts   lists every split of the ranks, with and without sp, with ZeRO 0 to 3 and hpz, and with every pipeline
 //                   schedule that fits
-//   weigh           finds four costs of a layout: the most memory and the most bytes sent of any rank, the bubble, and the
-//                   time of a step if the machine file has the prices
-//   in_order        sorts: layouts that fit in memory first; among these, first those that no other layout beats; then by
-//                   time, bubble and bytes sent
+//   weigh           finds four costs of a layout: the largest memory of any rank, the most bytes that any rank sends, the
+//                   bubble, and the time of a step if the machine file has prices
+//   in_order        sorts layouts: those that fit in memory come first; among them, those that no other layout beats; then
+//                   by time, bubble and bytes sent
 //
 // To add a cost, add a field here, a term to `no_worse`, a key to the sorting in `in_order` and a column to the table.
 #pragma once
@@ -20,8 +21,8 @@ namespace chorale::plan {
 
 struct Candidate {
   Layout layout;
-  std::int64_t memory_bytes = 0, state_bytes = 0;  // the most that any rank holds: at its peak, and between steps
-  std::int64_t sent_bytes = 0;                     // what the rank that sends most sends in a step; −1: unknown
+  std::int64_t memory_bytes = 0, state_bytes = 0;  // largest value of any rank: at its peak, and between steps
+  std::int64_t sent_bytes = 0;                     // in a step, by the rank that sends most; −1: unknown
   double bubble = 0;                               // idle fraction of all stages' time
   double seconds = -1;                             // predicted time of a step; −1: not predicted; why_not has the reason
   std::string why_not = "";
@@ -32,20 +33,20 @@ struct Candidate {
   bool no_worse(const Candidate& other) const;
 };
 
-// All layouts within `limits` that are `wanted` and whose options are consistent.
+// All layouts within `limits` for which `wanted` returns true and whose options are consistent.
 std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& options_of,
                                   const std::function<bool(const Layout&)>& wanted);
 
-// The costs of one layout. The costs of a step with many micro-batches are extrapolated from two shorter steps.
+// Finds the costs of one layout. The costs of a step with many micro-batches are extrapolated from two shorter steps.
 Candidate weigh(const PlanRequest& request);
 
 struct Choices {
   std::vector<Candidate> rows;
-  std::int64_t schedules_left_out = 0;  // candidates left out of `rows`, because the same layout with another schedule is
-                                        // at least as good
+  std::int64_t schedules_left_out = 0;  // candidates that are not in `rows`, because the same layout with a different
+                                        // schedule is at least as good
 };
 Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit);  // limit 0: none
-// The table in the given format, with at most `most_rows` rows (0: all). Text has notes below it, which include
+// The table in the given format, with at most `most_rows` rows (0: all). In text, notes follow the table; they include
 // `assumed`, the assumptions about backends and algorithms. Times within `error` of the fastest are marked "~" (0: none).
 std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows, const std::string& assumed,
                      double error);  // candidate_table.cpp

@@ -19,7 +19,7 @@ const BlockEstimate& Estimates::blocks_of(const Found& found) {
   const auto [at, is_new] =
       known_.try_emplace({l.shards(), l.context_ranks(), l.expert_ranks(), l.sequence, found.micro_batch, found.recompute});
   if (!is_new) return at->second;
-  // If every second block has experts, the two models have two and four blocks.
+  // If only every second block has experts, the two models have two and four blocks.
   double seconds[2], peak[2], held[2], parameters[2];
   const std::int64_t every =
       request_.step.plan.options.shape.experts.count > 0 ? request_.step.plan.options.shape.experts.every : 1;
@@ -38,7 +38,7 @@ const BlockEstimate& Estimates::blocks_of(const Found& found) {
     const ClassTime time = predict_step(small).step.classes.at(0);
     seconds[i] = time.seconds - time.kernels.seconds[static_cast<std::size_t>(Spent::update)];
     for (const auto& [axis, waits] : time.waits)
-      if (replicas > 1 && (axis == "dp" || axis == "edp")) seconds[i] -= waits;  // waits for this model's own replicas
+      if (replicas > 1 && (axis == "dp" || axis == "edp")) seconds[i] -= waits;  // for the small model's own replicas
     peak[i] = real(plan.peak_bytes), held[i] = real(plan.held_bytes), parameters[i] = real(plan.parameters);
   }
   BlockEstimate& b = at->second;
@@ -52,7 +52,7 @@ const BlockEstimate& Estimates::blocks_of(const Found& found) {
   return b;
 }
 
-// The expert parameters that a rank has per block, as a mean over all blocks. A token skips E - k of E experts.
+// The mean number of expert parameters per block that a rank has. A token skips E - k of E experts.
 double Estimates::experts_of_block(const Layout& layout) const {
   const ModelShape& shape = request_.step.plan.options.shape;
   const double all = real(shape.experts.count), skipped = all - real(shape.experts.chosen);
@@ -61,7 +61,7 @@ double Estimates::experts_of_block(const Layout& layout) const {
          real(shape.layers * layout.expert_ranks() * layout.shards());
 }
 
-// `shards`: ranks among which ZeRO shards these parameters.
+// `shards`: the number of ranks among which ZeRO shards these parameters.
 double Estimates::bytes_of_states(const Found& found, double parameters, double shards) const {
   const TrainingOptions& o = request_.step.plan.options;
   const double each = real(size_of(o.compute)), value = o.offload.parameters ? 0 : each;
@@ -71,7 +71,7 @@ double Estimates::bytes_of_states(const Found& found, double parameters, double 
   return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
 }
 
-// The seconds of all collectives among the replicas of a rank's parameters, as far as no pass hides them. `pass`: the
+// The seconds of all collectives among the replicas of a rank's parameters, minus the part that passes hide. `pass`: the
 // seconds of a micro-batch on a stage.
 double Estimates::seconds_of_sums(const Found& found, double parameters, double pass) const {
   const Layout& l = found.layout;
@@ -80,7 +80,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   if (copies == 1) return 0;
   const TrainingOptions& o = request_.step.plan.options;
   const double value = real(size_of(o.compute)), sums = real(size_of(o.replicas.gradient_sums.value_or(DType::f32)));
-  const std::int64_t inside = std::max<std::int64_t>(1, s.host.accelerators / l.shards());  // ranks of a group on a host
+  const std::int64_t inside = std::max<std::int64_t>(1, s.host.accelerators / l.shards());  // ranks of a group on one host
   const bool crosses = n > real(inside) && l.ranks() / l.stages() > s.host.accelerators;
   const double among_hosts = std::min(
       s.host.link, s.network.adapter * s.network.adapters / s.host.accelerators * real(inside) * s.network.collective);
@@ -88,17 +88,17 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double around = (n - 1) * (crosses ? s.network.latency : s.host.latency);
   const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
-  // Buckets never hold a part of a matrix, and a block has about four matrices.
+  // A bucket never holds a part of a matrix, and a block has about four matrices.
   const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.replicas.bucket()), 4 * units);
   const double backward = pass / 2;  // hides sums that begin during the last backward pass
-  // With hybrid shards, the groups also sum the gradient shards that each rank keeps.
+  // With hybrid shards, gradient shards are also summed between the groups.
   const double groups = copies / n;
   const double between = groups > 1 ? 2 * parameters / n * sums * (groups - 1) / groups / among_hosts : 0;
   switch (l.zero) {
     case 0: return std::max(0.0, ring(2 * sums, 2 * buckets) - backward);
     case 1: return std::max(0.0, between + ring(sums, buckets) - backward) + ring(value, buckets);
     case 2: return micro_batches * ring(sums, units) + between + ring(value, buckets);
-    default:  // passes hide the gathers, but not the sums of a unit's gradients
+    default:  // passes hide the gathers, but not the reductions of a unit's gradients
       return micro_batches * (std::max(0.0, ring(2 * value, 2 * units) - pass) + ring(sums, units)) + between;
   }
 }
@@ -110,11 +110,11 @@ void Estimates::estimate(Found& found) {
   const System& s = request_.step.system;
   const double m = real(micro_batches_of(request_, found)), p = real(l.stages()), v = real(l.chunks);
   const double blocks = real((o.shape.layers + l.stages() - 1) / l.stages());
-  const double pass = blocks * b.block_seconds + b.ends_seconds;  // as if one stage had the embedding and the head
+  const double pass = blocks * b.block_seconds + b.ends_seconds;  // as if one stage had both the embedding and the head
   const double message = real(found.micro_batch * o.shape.sequence * o.shape.width * size_of(o.compute)) /
                          real(l.context_ranks() * (l.sequence ? l.shards() : 1));
   const bool far = l.ranks() / l.stages() >= s.host.accelerators;
-  // A message delays its micro-batch only if its stage has no other chunk to compute meanwhile.
+  // A message delays its micro-batch only if the stage has no other chunk to compute during the transfer.
   const double moves = v > 1 ? 0 : message / (far ? s.network.adapter : s.host.link);
   const double hop = p == 1 ? 0 : moves + s.software.message;
   const bool splits = l.schedule.starts_with("zb");

@@ -1,10 +1,10 @@
-// Closed forms for the time and memory of a step. Their constants come from two small models, of one and two blocks, which
-// are planned and simulated exactly. A search uses the estimates only to choose what it executes.
+// Closed forms for the time and memory of a step. Their constants come from two small models, with one and two blocks, which
+// are planned and simulated exactly. A search uses the estimates only to choose the ways that it executes.
 //
 //   passes    m micro-batches of (blocks of a stage) + (embedding and head)
 //   bubble    (stages − 1) / chunks passes
-//   messages  2 · chunks for each micro-batch, as far as they delay it
-//   sums      the ring reduction of a rank's gradients, as far as no pass hides it
+//   messages  2 · chunks for each micro-batch, counted if they delay the micro-batch
+//   sums      the ring reduction of a rank's gradients, minus the part that passes hide
 #pragma once
 #include <map>
 #include <tuple>
@@ -13,7 +13,7 @@
 
 namespace chorale::plan {
 
-// The cost of one micro-batch on a rank. It does not depend on dp and pp, except that ep divides ranks of dp.
+// The cost of one micro-batch on a rank. It does not depend on dp and pp, except that the expert ranks are taken from dp.
 struct BlockEstimate {
   double block_seconds = 0, ends_seconds = 0;        // time of the forward and the backward pass
   double block_bytes = 0, ends_bytes = 0;            // bytes of activations

@@ -11,7 +11,7 @@
 namespace chorale::plan {
 namespace {
 
-// The most rows that any of `ranks` ranks receives from one sequence in any block.
+// The largest number of rows that any of `ranks` ranks receives from one sequence in any block.
 std::int64_t most_from_a_sequence(ForcedRouting routing, const ModelShape& shape, std::int64_t ranks) {
   const RoutingRule rule = rule_of(shape);
   const std::int64_t own = rule.experts / ranks;
@@ -30,7 +30,8 @@ std::int64_t most_from_a_sequence(ForcedRouting routing, const ModelShape& shape
 std::string words_for_expert_loads(const ModelShape& shape, const Layout& layout, std::int64_t micro_batch) {
   const std::int64_t ranks = layout.expert_ranks();
   if (shape.experts.count == 0 || ranks == 1 || shape.experts.forced()) return "";
-  // All ranks that split a sequence together send the rows of one sequence. Fewer ranks send only a part of them.
+  // A sequence is split over `divide` ranks, each of which sends a part of the rows. A smaller group of ranks sends only
+  // some of these parts.
   const std::int64_t divide = layout.context_ranks(), sequences = std::max<std::int64_t>(ranks / divide, 1);
   const auto part = [&](std::int64_t whole) { return (whole * std::min(ranks, divide) + divide - 1) / divide; };
   const auto rows = [&](ForcedRouting routing) {

@@ -1,5 +1,5 @@
-// How many rows the experts of one rank take from a micro-batch. A plan assumes that the router balances the experts; these
-// numbers show how unbalanced the load may become.
+// The number of rows that the experts of one rank receive from a micro-batch. A plan assumes that the router balances the
+// experts. These numbers show how unbalanced the load may become.
 #pragma once
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace chorale::plan {
 
-// Returns one line; "" if each rank has all experts, or if the routing is forced, because the plan then knows it. The line
-// gives the maximum over all blocks and over all ranks that divide the experts.
+// Returns one line with the maximum over all blocks and over all ranks that divide the experts. Returns "" if each rank has
+// all experts, or if the routing is forced, because the plan then knows the load.
 std::string words_for_expert_loads(const ModelShape& shape, const Layout& layout, std::int64_t micro_batch);
 
 }  // namespace chorale::plan

@@ -1,5 +1,5 @@
-// Compares two ways to train and explains why one is slower. Its losses and gains add up to the difference of the step
-// times.
+// Compares two ways to train and explains why one of them is slower. The losses and gains add up to the difference between
+// the step times.
 //
 //   dp256.z3 takes 1.86 s more: it loses 4.46 s (products +3.24, wait: dp +0.92, attention +0.29) and gains 2.60 s
 //   (wait: tp −1.92, …)

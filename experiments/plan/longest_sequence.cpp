@@ -19,7 +19,7 @@ TrainingOptions with_sequence(TrainingOptions o, const Layout& layout, std::int6
   return o;
 }
 
-// The longest sequence that fits, in tokens; 0 if not even the shortest fits.
+// The longest sequence that fits, in tokens; 0 if even the shortest is too long.
 std::int64_t longest(const Layout& layout, const OptionsOf& options_of, Recompute recompute) {
   const CutRow& cut = token_cut_for(options_of(layout).context.cut, most_tokens, layout.context_ranks());
   const std::int64_t step = 256 * (layout.context_ranks() > 1 ? layout.context_ranks() * cut.blocks_per_rank : 1);

@@ -1,4 +1,4 @@
-// The plan of one layout: what a rank of each stage holds and sends, the bubble, and the time of a step.
+// The plan of one layout: the bytes that a rank of each stage holds and sends, the bubble, and the time of a step.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,10 +17,10 @@ struct OneLayout {
   std::optional<System> system;  // predicts the time of a step
   const Hosts* hosts = nullptr;  // bytes that cross these hosts are counted separately
   WholeTraining whole;
-  std::string timeline;              // a picture of the predicted step is drawn into this file
-  std::vector<std::string> choices;  // lines that say what was chosen for "auto"
+  std::string timeline;              // file for a picture of the predicted step
+  std::vector<std::string> choices;  // one line for each "auto" that was replaced
   std::string assumed;               // the assumptions about backends and algorithms
-  double limit = 0;                  // bytes of a rank: the memory limit, or the accelerator's memory; 0: none
+  double limit = 0;                  // bytes per rank: the memory limit, or the accelerator's memory; 0: none
   std::optional<Shortage> shortage;  // set if the layout does not fit
 };
 

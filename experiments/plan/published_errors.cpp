@@ -15,7 +15,7 @@ Errors statistics(std::vector<double> errors) {
           errors.back()};
 }
 
-// The constants c ≥ 0 for which Σ (c₀·x₀ + c₁·x₁ − 1)² is smallest, where x is relative to the measured time.
+// The constants c ≥ 0 that minimize Σ (c₀·x₀ + c₁·x₁ − 1)², where x is relative to the measured time.
 std::array<double, 2> least_squares(const std::vector<std::array<double, 2>>& x) {
   double a = 0, b = 0, d = 0, p = 0, q = 0;
   for (const auto& [x0, x1] : x) a += x0 * x0, b += x0 * x1, d += x1 * x1, p += x0, q += x1;
@@ -27,7 +27,7 @@ std::array<double, 2> least_squares(const std::vector<std::array<double, 2>>& x)
   return {c0, c1};
 }
 
-// The two parts of a row's seconds: those that grow with the time of products, and the others.
+// The two parts of a row's seconds: the time of matrix products, and all other time.
 struct Division {
   double products, others;
 };

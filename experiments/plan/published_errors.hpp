@@ -1,11 +1,12 @@
-// How far predictions are from a table's measurements, beside two simple baselines, which fit their constants to all rows:
+// Compares the errors of predictions with the errors of two simple baselines, whose constants are fitted to all rows of a
+// table:
 //
 //   constant     tokens / (GPUs · c): every GPU processes c tokens a second
-//   closed form  c1 · flops (1 + bubble) / GPUs + c2 · passes of layers: a rate of flops, and a cost of every layer's pass
+//   closed form  c1 · flops (1 + bubble) / GPUs + c2 · passes of layers: a flop rate, and a cost per pass of a layer
 //
-// The third comparison, "two rows fitted", is of a different kind. It multiplies the seconds of products by one constant and
-// all other seconds by a second one, so that two rows agree. Its errors are those of the other rows. The two rows are those
-// whose shares of products differ most.
+// The third comparison, "two rows fitted", is of a different kind. It multiplies the time of matrix products by one constant
+// and all other time by a second constant, so that the predictions of two rows are exact. These are the rows whose shares of
+// matrix products differ most. The errors of all other rows are shown.
 #pragma once
 #include <optional>
 #include <vector>
@@ -29,8 +30,8 @@ Errors errors_of_constant(const std::vector<Compared>& rows);
 Errors errors_of_closed_form(const std::vector<Compared>& rows);
 
 struct FittedPair {
-  std::size_t first, second;  // rows
-  double products, others;    // the constants
+  std::size_t first, second;  // indices of the rows
+  double products, others;    // the constants for matrix products and for all other time
   Errors errors;              // the errors of the other rows
 };
 std::optional<FittedPair> fitted_to_two(const std::vector<Compared>& rows);  // nullopt: fewer than three rows

@@ -43,7 +43,7 @@ ModelShape shape_of(const PublishedSeries& series, const Settings& s) {
   return shape;
 }
 
-// The setting of one possible run of a row.
+// The settings for one possible run of a row.
 struct Attempt {
   std::int64_t micro_batch, interleave;
 };
@@ -54,7 +54,7 @@ StepRequest request_of(const PublishedSeries& series, const System& machine, con
   TrainingOptions& o = request.plan.options;
   o.shape = shape_of(series, s);
   o.compute = series.type == "f16" ? DType::f16 : DType::bf16;
-  // Selective recomputation recomputes the attention scores (Korthikanti et al.), which fused attention never keeps.
+  // Selective recomputation recomputes the attention scores (Korthikanti et al.), which fused attention never stores.
   o.recompute = series.recompute == Recompute::full ? Recompute::full : Recompute::none;
   request.system.software.recomputes_attention = series.recompute == Recompute::selective;
   o.batch.micro = attempt.micro_batch;
@@ -82,7 +82,7 @@ StepRequest request_of(const PublishedSeries& series, const System& machine, con
   return request;
 }
 
-// `chosen_by_us`: the interleaving is not published. It is then chosen so that chunks and micro-batches divide evenly.
+// `chosen_by_us`: the interleaving is not published. Chunks and micro-batches must then divide evenly.
 bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
@@ -92,9 +92,9 @@ bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) 
   return s.of("layers") % (l.stages() * l.chunks) == 0 && (l.chunks == 1 || micro_batches % l.stages() == 0);
 }
 
-// An interleaved schedule takes micro-batches in groups of as many as there are stages. Some programs also accept other
-// numbers of micro-batches. The time grows linearly with the number, so it is interpolated or extrapolated from two numbers
-// that fit.
+// An interleaved schedule takes micro-batches in groups; the group size is the number of stages. Some programs also accept
+// other numbers of micro-batches. The time grows linearly with the number, so it is interpolated or extrapolated from two
+// numbers that the schedule accepts.
 double seconds_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
@@ -111,7 +111,7 @@ double seconds_of(const StepRequest& request) {
   return first + static_cast<double>(number - near) * (more - first) / static_cast<double>(stages);
 }
 
-// Bytes of the fullest rank: those that a plan counts, and the attention scores if attention is not fused.
+// Bytes of the fullest rank: the planned bytes, and the attention scores if attention is not fused.
 double bytes_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const double scores = static_cast<double>(o.batch.micro * o.shape.heads / request.plan.layout.shards()) *

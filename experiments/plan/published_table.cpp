@@ -17,9 +17,9 @@ enum class ColumnUse { setting, measured, ignored };
 struct PublishedColumn {
   const char *name, *also;
   ColumnUse use;
-  double most = 0;  // largest value of a setting, which is a whole number from 1 on
+  double most = 0;  // largest value of a setting, which is an integer ≥ 1
 };
-// Names of columns. `also` is the name that other papers use.
+// The known columns. `also`: an alternative name that other papers use.
 constexpr PublishedColumn columns[] = {
     {"hidden", "hidden size", ColumnUse::setting, 1e6},
     {"heads", "attention heads", ColumnUse::setting, 1e5},

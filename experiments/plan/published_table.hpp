@@ -1,5 +1,5 @@
-// A table of measured steps, as a paper prints it: a CSV file whose columns are settings of a run, and measurements. Lines
-// that begin with # are remarks. Columns may have other names (table of names in the .cpp file).
+// A table of measured steps, as printed in a paper. It is a CSV file whose columns are settings and measurements of a run.
+// Lines that begin with # are remarks. Columns may have alternative names, which the .cpp file lists.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -10,7 +10,7 @@ namespace chorale::plan {
 
 struct PublishedTable {
   std::vector<std::string> settings, measured;      // names of the columns of each kind
-  std::vector<std::map<std::string, double>> rows;  // by name, of all columns that are known
+  std::vector<std::map<std::string, double>> rows;  // maps column names to values, for all known columns
 };
 
 PublishedTable read_published(const std::filesystem::path& file);

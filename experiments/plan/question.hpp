@@ -1,11 +1,11 @@
-// A question that `chorale plan` answers. check() runs before MPI starts, and refuses what cannot be answered.
+// A question that `chorale plan` answers. check() runs before MPI starts, and refuses questions that have no answer.
 //
 //   asked by                          question             answer
-//   --layout dp2.tp2                  one_layout           what each stage holds and sends, and the time of a step
+//   --layout dp2.tp2                  one_layout           the memory and traffic of each stage, and the time of a step
 //   --layout dp2.tp2 --longest-seq…   longest_sequence     how long sequences may be
-//   --layout all --ranks 4            all_layouts          a table: the costs of every legal layout
+//   --layout all --ranks 4            all_layouts          a table with the costs of every legal layout
 //   --search --ranks 64 --machine M   fastest_ways         the fastest layouts on a machine of accelerators
-//   --table FILE.csv                  published_table      predictions beside what others have measured
+//   --table FILE.csv                  published_table      predictions beside published measurements
 #pragma once
 #include <memory>
 
@@ -28,11 +28,11 @@ QuestionPointer all_layouts(AskedPlan& asked);
 QuestionPointer fastest_ways(AskedPlan& asked);
 QuestionPointer published_table(AskedPlan& asked);
 
-// Scripts read from the exit code whether a layout fits.
+// Scripts learn from the exit code whether a layout fits.
 inline int fits_or_not(bool fits) { return static_cast<int>(fits ? Exit::ok : Exit::check); }
 
-// Checks that the layout that was asked for is legal and suits the machine and the hosts. Returns a request with this
-// layout, in which every `auto` is replaced; `choices` has a line for each choice that says why. `any_length`: the sequence
+// Checks that the requested layout is legal and suits the machine and the hosts. Returns a request with this layout, in
+// which every `auto` is replaced. `choices` has a line with the reason for each replacement. `any_length`: the sequence
 // length is still to be found.
 struct PlacedRequest {
   PlanRequest request;

@@ -55,8 +55,8 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
     all[i].bytes <= 1.05 * request.memory ? fit.push_back(std::move(all[i])) : void(++result.too_large);
   }
   std::ranges::stable_sort(fit, {}, &Found::estimate);
-  std::map<std::array<std::int64_t, most_axes>, int> executed;  // executed ways of each division of the ranks: at most three
-  double fastest = 0;                                           // estimate
+  std::map<std::array<std::int64_t, most_axes>, int> executed;  // executed ways by division of the ranks: at most three each
+  double fastest = 0;                                           // the fastest estimate
   for (Found& found : fit) {
     if (result.best.size() >= request.executed && found.estimate > (1 + estimate_error) * fastest) break;
     if (executed[found.layout.sizes] == 3) continue;
@@ -75,12 +75,12 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
   return result;
 }
 
-// The fastest way to use this layout. It executes the three ways with the fastest estimates among those that fit. If none
-// fits, it returns the way that needs the least memory.
+// Finds the fastest way to use this layout. Executes the three ways with the fastest estimates among those that fit. If no
+// way fits, returns the way that needs the least memory.
 Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layout& layout) {
   std::vector<Found> ways = ways_of(layout, request);
   if (ways.empty()) ways.push_back({layout, std::max<std::int64_t>(1, request.micro_batch), Recompute::none});
-  check(request_for(request, ways.front()).plan.options, layout);  // may refuse
+  check(request_for(request, ways.front()).plan.options, layout);  // throws if the options do not allow the layout
   for (Found& way : ways) {
     estimates.estimate(way);
     way.bytes = planned_bytes(request_for(request, way));
@@ -94,7 +94,8 @@ Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layo
   return *std::ranges::min_element(best, {}, [](const Found& f) { return f.step.seconds; });
 }
 
-// Why this way recomputes: the next lesser recomputation does not fit. "" if that fits, or if nothing is recomputed.
+// The reason why this way recomputes: the next lesser recomputation does not fit. "" if it fits, or if nothing is
+// recomputed.
 std::string why_recompute(const SearchRequest& request, const Found& way) {
   if (way.recompute == Recompute::none) return "";
   Found lesser = way;

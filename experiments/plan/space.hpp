@@ -1,5 +1,5 @@
 // The ways to train that a search considers. A way divides the ranks among tp (within a host), pp, cp, dp and ep. It also
-// has a ZeRO stage, hybrid shards, chunks, a schedule, a micro-batch and a recomputation, with or without sp.
+// sets the ZeRO stage, hybrid shards, chunks, a schedule, a micro-batch, the recomputation, and whether sp is used.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace chorale::plan {
 
 std::vector<Found> all_ways(const SearchRequest& request);
-// A layout with each micro-batch and each recomputation.
+// The layout combined with each micro-batch and each recomputation.
 std::vector<Found> ways_of(const Layout& layout, const SearchRequest& request);
 
 }  // namespace chorale::plan

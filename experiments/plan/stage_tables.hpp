@@ -1,5 +1,5 @@
-// The tables of `chorale plan` for one layout, with a row or a few rows for each stage: memory, traffic, and what lives in a
-// slow tier. For people, equal rows of neighboring stages are merged: "1-14".
+// The tables of `chorale plan` for one layout: memory, traffic, and data in a slow tier. Each stage has one or a few rows.
+// In text, equal rows of neighboring stages are merged: "1-14".
 #pragma once
 #include "experiments/plan/wording.hpp"
 #include "parallel/plan/plan.hpp"
@@ -10,9 +10,9 @@ namespace chorale::plan {
 // A table whose first column is the stage.
 class StageTable {
  public:
-  using Rows = std::vector<std::vector<std::string>>;  // without the stage
+  using Rows = std::vector<std::vector<std::string>>;  // cells without the stage
   StageTable(std::vector<std::string> columns, const Wording& as) : columns_(std::move(columns)), folds_(!as.plain()) {}
-  void add(std::int64_t stage, const Rows& rows);  // stages come in ascending order
+  void add(std::int64_t stage, const Rows& rows);  // call it with ascending stages
   TextTable table() const;
 
  private:

@@ -23,7 +23,7 @@ Shares shares_of(const ClassTime& time, const std::set<std::string>& axes) {
              {"other kernels", spent(time, Spent::elements)},
              {"update", spent(time, Spent::update)},
              {"tp calls", time.calls},
-             {"launches", time.launching > 1e-9 * time.seconds ? time.launching : 0}};  // ignores what rounding leaves
+             {"launches", time.launching > 1e-9 * time.seconds ? time.launching : 0}};  // ignores rounding errors
   for (const std::string& axis : axes) {
     const auto found = time.waits.find(axis);
     all.emplace_back("wait: " + axis, found == time.waits.end() ? 0 : found->second);
@@ -38,8 +38,8 @@ std::set<std::string> axes_of(const ExecutedStep& step) {
   return axes;
 }
 
-// The textbook formula for the time of all passes: (micro-batches + bubble) · the time of a pass on the slowest stage. ""
-// for schedules that split backward passes, because their bubble is smaller.
+// The textbook formula for the time of all passes: (micro-batches + bubble) · the time of a pass on the slowest stage.
+// Returns "" for schedules that split backward passes, because their bubble is smaller.
 std::string closed_form(const PredictedStep& step, const StepRequest& request) {
   const Layout& l = request.plan.layout;
   const TrainingOptions& o = request.plan.options;
@@ -54,7 +54,7 @@ std::string closed_form(const PredictedStep& step, const StepRequest& request) {
                      human_seconds(pass), human_seconds((m + bubble) * pass));
 }
 
-// The mean over all ranks, as shares of the step.
+// The mean times over all ranks, as shares of the step.
 std::string shares_in_words(const PredictedStep& step) {
   std::vector<std::string> words;
   for (const auto& [name, seconds] : mean_shares(step))
@@ -65,7 +65,7 @@ std::string shares_in_words(const PredictedStep& step) {
 
 }  // namespace
 
-// In csv, each row also has the values that belong to the whole step.
+// In csv and json, each row also has the values of the complete step.
 TextTable time_table(const PredictedStep& step, const StepRequest& request, const Wording& as) {
   const std::set<std::string> axes = axes_of(step.step);
   std::vector<std::string> columns{"stage", "ranks"};

@@ -1,4 +1,4 @@
-// The predicted time of a step on a system of accelerators, for people: `chorale plan --machine selene`.
+// Shows the predicted time of a step on a system of accelerators, as text: `chorale plan --machine selene`.
 #pragma once
 #include <string>
 #include <utility>
@@ -11,20 +11,20 @@
 
 namespace chorale::plan {
 
-// The seconds of a rank, by what they are spent on. The means over all ranks add up to the step.
+// The seconds that a rank spends on each kind of work or waiting. The means over all ranks add up to the step time.
 using Shares = std::vector<std::pair<std::string, double>>;
 Shares mean_shares(const PredictedStep& step);
-Shares shares_of(const PredictedStep& step, std::size_t rank_class);  // of a rank of this class; classes have equal kinds
+Shares shares_of(const PredictedStep& step, std::size_t rank_class);  // of one rank of a class; classes have equal kinds
 
-// Says where the time goes and what the step costs. If the tokens of a whole training are given, it adds the training's
-// time, GPU-hours and energy.
+// Says how the time of a step is divided and what the step costs. If the tokens of a complete training are given, adds the
+// time, GPU-hours and energy of the training.
 std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
-// The same by class of ranks, one row each.
+// The same values as a table, with one row for each class of ranks.
 TextTable time_table(const PredictedStep& step, const StepRequest& request, const Wording& as);
-// The days of a whole training, and a line that adds GPU-hours and energy. The line is "" if no tokens are given.
+// The days of a complete training, and a line that adds GPU-hours and energy. The line is "" if no tokens are given.
 double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
 std::string words_for_training(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
-// A picture of the pipeline: a Chrome trace if the file ends with .json, text if it ends with .txt, or SVG.
+// Draws the pipeline: a Chrome trace if the file name ends with .json, text if it ends with .txt, otherwise SVG.
 void draw(const PredictedStep& step, const std::string& title, const std::string& file);
 
 }  // namespace chorale::plan

@@ -14,13 +14,13 @@ std::string days_in(const Found& f, const SearchRequest& request, const Wording&
   return as.number(days_of(f.step, request.step, request.whole));
 }
 
-// "1.07", or "~ 1.07" within the planner's error. The fastest itself is 1.
+// "1.07", or "~ 1.07" if the ratio is within the planner's error. The ratio of the fastest way is 1.
 std::string times_the(const Found& fastest, const Found& found, const Wording& as) {
   const double ratio = found.step.seconds / fastest.step.seconds;
   return (!as.plain() && &found != &fastest && std::abs(ratio - 1) <= planner_error ? "~ " : "") + as.number(ratio);
 }
 
-// The two kinds of work whose time grew most, compared with the best way.
+// The two kinds of work whose time grew most, compared with the fastest way.
 std::string why_slower(const PredictedStep& step, const PredictedStep& best) {
   const Shares theirs = mean_shares(best);
   std::vector<std::pair<double, std::string>> more;

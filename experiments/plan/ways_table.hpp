@@ -1,5 +1,5 @@
-// The table of a search: the ways that were executed, fastest first. "~" marks those within the planner's error of the
-// fastest, "!" those that need almost all memory.
+// The table of a search: the executed ways, fastest first. "~" marks ways within the planner's error of the fastest, and "!"
+// marks ways that need almost all memory.
 //
 //   layout     micro-batch  recompute  s/step  tokens/s  / fastest  …  memory/rank  of 74.5 GiB  …  loses by
 //   dp8.tp8              2  none        4.123    254300       1.00  …     53.1 GiB       71.3 %
@@ -15,6 +15,6 @@ std::vector<std::string> columns_of_ways(const SearchRequest& request, const Wor
 std::vector<std::string> row_of_way(const Found& way, const Found& fastest, const SearchRequest& request, const Wording& as);
 void add_ways(Document& out, const SearchResult& result, const SearchRequest& request, const Wording& as);
 
-double share(const Shares& shares, const std::string& name);  // seconds of this kind; 0 if it is not among them
+double share(const Shares& shares, const std::string& name);  // seconds of this kind; 0 if it is missing
 
 }  // namespace chorale::plan

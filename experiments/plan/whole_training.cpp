@@ -12,7 +12,7 @@ struct BytesPerParameter {
   double all() const { return values + gradients + optimizer; }
 };
 
-// The bytes of one rank that holds the whole model in memory.
+// The bytes per parameter on one rank that holds the complete model in memory.
 BytesPerParameter on_one_rank(const PlanRequest& request) {
   PlanRequest one{.options = request.options, .layout = Layout{}};
   one.layout.axes = request.layout.axes;
@@ -28,16 +28,16 @@ BytesPerParameter on_one_rank(const PlanRequest& request) {
   return {of(Category::params), of(Category::grads), of(Category::optimizer)};
 }
 
-// "4 (1/4)"
+// Formats bytes and their share of `all`: "4 (1/4)".
 std::string part(double bytes, double all) { return fmt::format("{:.3g} (1/{:.3g})", bytes, all / bytes); }
 
-// With many replicas, what each keeps is almost only values and gradients under ZeRO-1, and values under ZeRO-2.
+// With many replicas, each keeps almost only values and gradients under ZeRO-1, and almost only values under ZeRO-2.
 std::string kept_with_zero(const BytesPerParameter& b) {
   return fmt::format("each of many replicas keeps {} with ZeRO-1, {} with ZeRO-2, almost nothing with ZeRO-3",
                      part(b.values + b.gradients, b.all()), part(b.values, b.all()));
 }
 
-// −1: unknown, because a library's own algorithm sent them.
+// Returns −1 if the bytes are unknown, because the algorithm of a library sent them.
 std::int64_t sent_by_replicas(const RankPlan& plan) {
   std::int64_t bytes = 0;
   for (const auto& [axis, account] : plan.axes)

@@ -8,13 +8,13 @@
 namespace chorale::plan {
 namespace {
 
-constexpr int plain_digits = 9;  // programs compute with these numbers
+constexpr int plain_digits = 9;  // programs compute with these values
 
 }  // namespace
 
 std::string Wording::column(const std::string& name, const std::string& unit) const {
   if (!plain_) return name;
-  std::string plain;  // "wait: dp" is wait_dp
+  std::string plain;  // "wait: dp" becomes wait_dp
   for (const char c : name + (unit.empty() ? "" : "_" + unit))
     if (c != ':') plain += c == ' ' || c == '-' ? '_' : c;
   return plain;

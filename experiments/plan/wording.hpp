@@ -1,4 +1,4 @@
-// The cells of a table in two forms: words for people, and plain numbers for programs, with the unit in the column's name.
+// The cells of a table in two forms: words for people, and plain values for programs, with the unit in the column's name.
 //
 //             text, md     csv, json
 //   column    peak         peak_bytes
@@ -14,7 +14,7 @@ namespace chorale::plan {
 class Wording {
  public:
   explicit Wording(const std::string& format) : plain_(format == "csv" || format == "json") {}
-  bool plain() const { return plain_; }  // for programs
+  bool plain() const { return plain_; }  // whether the table is for programs
 
   std::string column(const std::string& name, const std::string& unit = "") const;
   std::string bytes(std::int64_t bytes) const;                // −1: unknown
@@ -28,8 +28,8 @@ class Wording {
 
 std::string words_for_bytes(double bytes);  // "1.5 KiB", with three digits; "?" below 0: unknown
 
-// A rank that needs at least this share of its memory may fail although its plan fits, because libraries and fragmentation
-// take memory that the plan does not count.
+// A rank that needs at least this share of its memory may fail although its plan fits. The reason is that libraries and
+// fragmentation take memory that the plan does not count.
 inline constexpr double tight_share = 0.9;
 std::string words_for_room(double needed,
                            double memory);  // "a rank needs 61 GiB of 74.5 GiB, 82 %", and whether it is tight

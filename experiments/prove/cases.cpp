@@ -32,8 +32,9 @@ Case on(const Layout& layout, const Case& plain, std::int64_t micro_batch) {
   return row;
 }
 
-// The case of a layout with a suitable micro-batch size. It takes the first size that fits: the requested one; a replica's
-// share of the batch (with a pipeline 2, so that a step has several micro-batches); 1.
+// Returns the case of a layout with a suitable micro-batch size. Three sizes are tried, and the first that fits is taken:
+// the requested size, a replica's share of the batch, and 1. With a pipeline, the second size is 2, so that a step has
+// several micro-batches.
 Case suited(const Layout& layout, const Case& plain) {
   const std::int64_t asked = plain.options.batch.micro, batch = plain.options.batch.global;
   std::vector<std::int64_t> sizes{layout.stages() > 1 ? 2 : batch / layout.replicas(), 1};
@@ -55,7 +56,8 @@ bool accepts(const Case& row) try {
   return false;
 }
 
-// The case with the variation applied; nothing if the case has one rank, or if the variation does not fit it.
+// Returns the case with the variation applied. Returns nothing if the case has one rank, or if the variation does not fit
+// the case.
 std::optional<Case> changed(Case row, const Variation& variation) {
   if (row.layout.ranks() == 1 || !variation.change(row) || !possible(row) || !accepts(row)) return {};
   row.variation = variation.words;
@@ -123,7 +125,7 @@ std::vector<Case> combined(const std::vector<std::string>& words, std::int64_t w
 }
 
 void require_algorithms(const Case& row) {
-  // The plan of rank 0 checks the collectives of a step on every axis. The all-gather of fingerprints is checked here.
+  // Planning rank 0 checks the collectives of a step on every axis. The all-gather of fingerprints is checked here.
   plan_rank({.options = row.options, .layout = row.layout, .algorithms = row.algorithms}, 0);
   const auto ranks = static_cast<int>(row.layout.ranks());
   const Algorithm* const exchange = find_algorithm(Collective::all_gather, choice_for(row.algorithms, "world"));

@@ -1,5 +1,5 @@
-// The cases to prove. Each is a way to train the same model, and all must give the same bits. First come the layouts, then
-// variations of layouts: cases that change one more thing, such as the algorithm or the bucket size.
+// The cases to prove. Each case trains the same model in a different way, and all results must be bit-identical. First come
+// the layouts, then variations of layouts: cases with one additional change, such as the algorithm or the bucket size.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,15 +18,15 @@ struct Case {
   std::string variation = "";     // "bucket 1 KiB"
 };
 
-// One case per layout in `words`, with a suitable micro-batch size. The word "all" stands for every layout of 1 to `world`
-// ranks that fits. Other settings come from `plain`. So does the order of axes, unless the layout names one.
+// Returns one case per layout in `words`, with a suitable micro-batch size. The word "all" means every layout of 1 to
+// `world` ranks that fits. All other settings are copied from `plain`. So is the axis order, unless the layout names one.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
-// For each layout in `words`, cases that change one more thing. `what` names the kinds of changes (variations.hpp). In
-// `words`, "all" here stands for a few layouts that together cover every strategy.
+// For each layout in `words`, returns cases with one additional change. `what` names the kinds of changes (variations.hpp).
+// In `words`, "all" means a few layouts that together cover every strategy.
 std::vector<Case> varied(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                          const std::vector<std::string>& what);
-// For each layout in `words`, cases that change one thing of each kind in `what`. Up to 4 ranks there is a case for every
-// combination. On more ranks there are only a few, which together contain every pair of changes.
+// For each layout in `words`, returns cases with one change of each kind in `what`. Up to 4 ranks, every combination is a
+// case. On more ranks there are only a few cases, which together contain every pair of changes.
 std::vector<Case> combined(const std::vector<std::string>& words, std::int64_t world, const Case& plain,
                            const std::vector<std::string>& what);
 inline constexpr std::int64_t most_ranks_of_products = 4;

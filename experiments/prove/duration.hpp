@@ -1,6 +1,6 @@
-// Estimates how long a proof will take, before its first case runs. Each case is as much work as the run on one rank, which
-// has been timed by then. Ranks that share a core run one after another. If each rank has a core, the speed-up is about half
-// of the ideal one.
+// Estimates how long a proof will take, before its first case runs. Each case does as much work as the run on one rank,
+// whose time is already known. Ranks that share a core run one after another. If each rank has a core, the speed-up is about
+// half of the ideal speed-up.
 #pragma once
 #include <vector>
 

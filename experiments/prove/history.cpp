@@ -30,13 +30,13 @@ std::vector<std::string> differing_tensors(const StepState& expected, const Step
   return names;
 }
 
-// The parameter's name: "mean/norm.gain" is a state of "norm.gain", and "norm.gain@dp1" a copy of it.
+// Extracts the parameter's name: "mean/norm.gain" is a state of "norm.gain", and "norm.gain@dp1" is a copy of it.
 std::string parameter_of(const std::string& tensor) {
   const std::string whole = tensor.substr(0, tensor.find('@'));
   return whole.substr(whole.find('/') + 1);  // npos + 1 is 0
 }
 
-constexpr const char* choices = "choices";  // the counts of experts' choices: parallel/state/fingerprint.hpp
+constexpr const char* choices = "choices";  // how often each expert was chosen: parallel/state/fingerprint.hpp
 
 bool is_gradient(const std::string& tensor) { return tensor.starts_with("gradient/"); }
 
@@ -47,8 +47,8 @@ std::string first_of(const std::vector<std::string>& names, const ModelShape& sh
   return names.front();
 }
 
-// Adds a collective with the axes it runs on, "dp all_reduce". Axes with one rank are left out; if no axis remains, adds
-// nothing.
+// Appends a collective and the axes on which it runs, such as "dp all_reduce". Axes with one rank are left out; if no axis
+// remains, appends nothing.
 void add_call(std::vector<std::string>& calls, const Layout& layout, AxisSet set, const char* call) {
   set = layout.divided(set);
   if (set != 0) calls.push_back(join(layout.axes->names_of(set), "+") + " " + call);
@@ -71,7 +71,7 @@ std::string History::text() const {
 History History::read(const std::string& text) {
   History history;
   std::istringstream in(text);
-  (in >> history.seconds >> history.failed_at).ignore();  // skips the blank
+  (in >> history.seconds >> history.failed_at).ignore();  // skips the space
   std::getline(in, history.failure);
   for (std::string word; in >> word;) {
     std::size_t prints = 0;
@@ -123,7 +123,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   }
   for (const ParameterPointer& p : in_backward_order(shape, layout.shards())) {
     if (parameter_of(tensor) != p->name) continue;
-    if (!is_gradient(tensor)) {  // gradients and their norm were compared first, and were equal
+    if (!is_gradient(tensor)) {  // gradients and their norm were compared earlier, and were equal
       sums = {"the optimizer, which sums nothing over ranks"};
       ways.clear();
       if (layout.zero != 3) add_call(ways, layout, shards, "all_gather of the weights");

@@ -1,5 +1,5 @@
-// The outcome of a case, and the tables that record it. A finished case is recorded at once, so a killed run keeps its
-// finished cases.
+// The outcome of a case, and the tables that record it. A finished case is recorded immediately, so if the run is killed,
+// its finished cases are kept.
 //
 //   /cases      a row per case, written at the start; its verdict is "not compared" until the case is finished
 //   /proofs     a row per finished case
@@ -20,7 +20,7 @@ struct Proof {
   Case row;
   History history;
   std::int64_t number = 0;  // row of /cases
-  int failed_on = 0;        // the world rank on which it failed first
+  int failed_on = 0;        // the world rank on which the case failed first
   std::optional<Difference> difference;
 
   Outcome outcome() const;

@@ -1,5 +1,5 @@
-// The model, the data and the optimizer's rule that a case uses. They determine the values that one rank computes. So all
-// cases of a subject are compared with the same run on one rank.
+// The model, the data and the optimizer's update rule that a case uses. They determine the values that a run on one rank
+// computes. So all cases with the same subject are compared with the same run on one rank.
 #pragma once
 #include "experiments/prove/cases.hpp"
 #include "experiments/prove/history.hpp"
@@ -20,11 +20,11 @@ struct Subject {
   bool operator==(const Subject&) const = default;
 };
 
-// For each subject, the history of its run on one rank.
+// The history of the run on one rank, for each subject.
 using References = std::vector<std::pair<Subject, History>>;
-const History* reference_of(const Case& row, const References& references);  // null: no such run yet
+const History* reference_of(const Case& row, const References& references);  // null if there is no such run yet
 
-// The synthetic language, read as the case requires.
+// Reads the synthetic language as the case requires.
 ReadSamples reader_of(const Case& row);
 
 }  // namespace chorale::prove

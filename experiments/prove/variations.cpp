@@ -16,7 +16,7 @@
 namespace chorale::prove {
 namespace {
 
-// A variation that fits every case.
+// A variation that can be applied to every case.
 Variation always(std::string words, std::function<void(Case&)> change) {
   return {std::move(words), [change = std::move(change)](Case& row) { return change(row), true; }};
 }
@@ -68,7 +68,7 @@ std::vector<Variation> of_schedules() {
   return all;
 }
 
-// One variation for each order of all axes. On a layout with fewer axes, several of them may give the same order.
+// One variation for each order of all axes. If a layout has fewer axes, several variations may give the same order.
 std::vector<Variation> of_orders() {
   Layout whole;
   whole.sizes.fill(0);  // to be inferred: every axis may have several ranks
@@ -92,8 +92,8 @@ std::vector<Variation> of_recomputing() {
   return all;
 }
 
-// Variations with shards in a file: each kind of shard alone, then all kinds that the layout has. One more puts the block
-// inputs that full recomputation keeps into a file. Windows are so small that an update needs several.
+// Variations with shards in a file: each kind of shard alone, then all kinds that the layout has. A further variation stores
+// the block inputs that full recomputation keeps in a file. Windows are so small that an update needs several of them.
 std::vector<Variation> of_places() {
   std::vector<Variation> all;
   for (const auto& [name, parameters, gradients, optimizer] : {std::tuple{"parameters", true, false, false},
@@ -110,9 +110,9 @@ std::vector<Variation> of_places() {
   return all;
 }
 
-// Variations in which the optimizer updates at another time, with as much of the state in a slow tier as the layout allows.
-// Gradients are not clipped, because clipped steps neither overlap nor speculate. tests/parallel/step/updates_test.cpp tests
-// steps whose updates are rolled back.
+// Variations in which the optimizer updates at a different time, with as much of the state in a slow tier as the layout
+// allows. Only delayed updates clip gradients, because clipped steps can neither overlap nor be speculative.
+// tests/parallel/step/updates_test.cpp tests steps whose updates are rolled back.
 std::vector<Variation> of_updates() {
   std::vector<Variation> all;
   for (const UpdateTime time : {UpdateTime::overlapped, UpdateTime::speculative, UpdateTime::delayed})
@@ -133,8 +133,8 @@ void pack(Case& row) {
   row.options.batch.packed = true;
 }
 
-// Schemes that do not give the bits of one rank are left out. A cut by work differs from other cuts only if samples are
-// packed.
+// Schemes whose results are not bit-identical to those of one rank are left out. A cut by work differs from other cuts only
+// if samples are packed.
 std::vector<Variation> of_contexts() {
   std::vector<Variation> all;
   for (const ContextScheme& scheme : context_schemes())
@@ -177,7 +177,7 @@ std::vector<Variation> of_capacities() {
   return all;
 }
 
-// The last two variations use counts over whole steps.
+// The last two variations count over complete steps.
 std::vector<Variation> of_balances() {
   return {always("balance of sequences", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::sequence; }),
           always("balance of steps", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::step; }),
@@ -188,7 +188,7 @@ std::vector<Variation> of_balances() {
           })};
 }
 
-// A combination: for each kind, the index of one variation.
+// A combination has the index of one variation for each kind.
 using Numbers = std::vector<std::size_t>;
 using Lists = std::vector<std::vector<Variation>>;
 
@@ -226,8 +226,8 @@ std::vector<Variation> combined(const Lists& lists, const std::vector<Numbers>& 
   return variations;
 }
 
-// A change of one kind together with a change of another kind: kind, change, kind, change. With only one kind, a change is
-// paired with itself.
+// A change of one kind together with a change of a second kind: kind, change, kind, change. If there is only one kind, each
+// change is paired with itself.
 using Pair = std::array<std::size_t, 4>;
 
 std::set<Pair> pairs_in(const Numbers& numbers) {

@@ -1,8 +1,8 @@
-// A variation changes something else about a case than its layout. Most variations must not change the bits: other backends
-// and algorithms, other sizes of buckets and micro-batches, recomputation, other orders of axes, other schemes and cuts of
-// context parallelism, shards and activations in a file, updates during the backward pass. The remaining variations do
-// change the bits. Those of experts' routing, capacity and balance change the model, those of documents change the data, and
-// delayed updates change the training. Their cases are compared with a run on one rank that has the same change.
+// A variation changes a case, but not its layout. Most variations must not change a single bit of the result. They vary
+// backends, algorithms, sizes of buckets and micro-batches, recomputation, and orders of axes. They also vary schemes and
+// cuts of context parallelism, put shards and activations into a file, and update during the backward pass. The remaining
+// variations do change the result. Routing, capacity and balance of experts change the model, documents change the data, and
+// delayed updates change the training. These cases are compared with a run on one rank that has the same change.
 //
 //   --vary routing,recompute         one change at a time: 5 + 3 cases per layout
 //   --combine routing,recompute      all combinations: 5 × 3 cases per layout
@@ -23,14 +23,14 @@ inline const std::vector<std::string> kinds{"backend",   "algorithm", "bucket", 
                                             "recompute", "order",     "context", "routing",     "capacity",
                                             "balance",   "documents", "place",   "update"};
 
-// Throws a usage error if the model lacks what a kind changes.
+// Throws a usage error if the model lacks the feature that a kind changes.
 void check_kinds(const std::vector<std::string>& of_kinds, const ModelShape& shape);
 
 std::vector<Variation> variations_of(const std::string& kind, const Case& plain);
 
-// All ways to make one change of each kind.
+// All combinations that make one change of each kind.
 std::vector<Variation> combinations(const std::vector<std::string>& of_kinds, const Case& plain);
-// A subset of these combinations in which every pair of changes of two kinds occurs at least once.
+// A subset of these combinations that contains every pair of changes of two kinds at least once.
 std::vector<Variation> pairwise(const std::vector<std::string>& of_kinds, const Case& plain);
 
 }  // namespace chorale::prove

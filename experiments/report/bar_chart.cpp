@@ -11,7 +11,7 @@ namespace chorale::report {
 namespace {
 
 constexpr double top = 12, bar_height = 16, lane = 22, under = 18, most_name = 0.35;  // most_name: as a share of the width
-constexpr double name_height = 18;  // height of a name that stands above its bar, because there is no room beside it
+constexpr double name_height = 18;  // height of a name that is placed above its bar, because there is no space beside it
 constexpr double units_per_tick = 90;
 constexpr double least_width = 0.3;  // a part that would be narrower is not drawn
 
@@ -47,14 +47,13 @@ std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, d
 
 }  // namespace
 
-// The values are in a column on the right. Directly behind a whisker, a value would look like the value of the whisker's
-// end.
+// The values are in a column on the right. Directly after a whisker, a value would look like the value at the whisker's end.
 std::string draw(const BarChart& chart, Looks&, double width) {
   Canvas canvas(width, chart.title, chart.description);
   std::vector<Bar> bars;
   std::ranges::copy_if(chart.bars, std::back_inserter(bars), [](const Bar& bar) { return total_of(bar) > 0; });
   std::vector<double> ends;
-  const bool above = width < half_width;  // the names stand above the bars
+  const bool above = width < half_width;  // the names are above the bars
   double left = 24, right = width - 8;
   for (const Bar& bar : bars) {
     ends.push_back(total_of(bar)), ends.push_back(bar.high);

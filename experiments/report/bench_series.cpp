@@ -9,7 +9,7 @@
 namespace chorale::report {
 namespace {
 
-// Columns of /series that are part of the question, and settings that only repeat columns of /series.
+// Columns of /series that are part of the question. Also settings that only repeat columns of /series.
 constexpr const char* conditions[] = {"dtype", "redop", "root", "ranks", "hosts", "in_place", "cache", "memory"};
 const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm", "dtype", "op",     "root",
                                             "chunks",     "in-place", "begin",     "end",   "factor", "ranks",
@@ -47,7 +47,8 @@ BenchBlock find_in(const RecordedRun& run) {
   return found;
 }
 
-// A condition in words: "4 ranks", "in place". "" if it does not exist, such as the root of an all_reduce.
+// A condition in words: "4 ranks", "in place". Returns "" if the condition does not exist, such as the root of an
+// all_reduce.
 std::string words_for(const std::string& column, const std::string& value) {
   if (value.empty() || value == "none" || value == "-1") return "";
   if (column == "root") return "root " + value;
@@ -59,7 +60,7 @@ std::string words_for(const std::string& column, const std::string& value) {
   return value;
 }
 
-// Names the questions of all rows. A name states the conditions that differ between the rows of its operation.
+// Names the questions of all rows. A name states the conditions that differ between the rows of an operation.
 class Questions {
  public:
   explicit Questions(const std::vector<BenchBlock>& all) {

@@ -1,13 +1,13 @@
-// Benchmark rows, as figures and verdicts compare them. Only rows of the same cell are compared: those with the same
-// question and the same size. A question is an operation with its conditions: type, operator, root, ranks, hosts, in place
-// or not, hot or cold cache, kind of memory. Everything else, such as the backend and the algorithm, distinguishes series.
+// Benchmark rows in the form that figures and verdicts use. Only rows in the same cell, which have the same question and the
+// same size, are compared. A question is an operation with its conditions: type, operator, root, ranks, hosts, in place or
+// not, hot or cold cache, kind of memory. A series is a combination of all other settings, such as backend and algorithm.
 //
 //   question                          bytes    series
 //   all_reduce, 2 ranks                1024    shm ring │ shm direct │ mpi ring
-//   all_reduce, 4 ranks                1024    shm ring │ shm direct │ mpi ring         its own cell: 2 ranks do less work
+//   all_reduce, 4 ranks                1024    shm ring │ shm direct │ mpi ring         another cell: 2 ranks do less work
 //
-// Names state only what differs between the rows. If several launches or repetitions measured a row, their median is the
-// row's time.
+// Names state only the settings that differ between the rows. If several launches or repetitions measured a row, the time of
+// the row is their median.
 #pragma once
 #include <string>
 #include <vector>
@@ -24,17 +24,17 @@ struct BenchRow {
   std::int64_t ranks = 0, count = 0, chunks = 1, root = 0;
   ByBlock blocks = {};  // the median seconds of each block (blocks.hpp)
   double bytes = 0, median = 0, ci_low = 0, ci_high = 0, predicted = 0, ceiling = 0, bytes_sent = 0, bytes_predicted = 0;
-  std::string spread;  // says which interval ci_low to ci_high is: see spread_name
+  std::string spread;  // name of the interval from ci_low to ci_high: see spread_name
 };
 
 std::vector<BenchRow> bench_rows(const RecordSet& records);
 
-// The settings that tell benchmarks apart and that no column of /series states: ", compare-calls false".
+// The settings that distinguish benchmarks and that no column of /series has: ", compare-calls false".
 std::string other_settings(const RecordedRun& run);
 
-std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);           // blocks of the row that has the fewest
-std::string spreads_of(const std::vector<BenchRow>& rows);                 // the column heading for their intervals
-std::vector<std::string> questions_of(const std::vector<BenchRow>& rows);  // by operation, then ranks
+std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);           // blocks of the row with the fewest blocks
+std::string spreads_of(const std::vector<BenchRow>& rows);                 // column heading for the intervals of the rows
+std::vector<std::string> questions_of(const std::vector<BenchRow>& rows);  // sorted by operation, then by ranks
 std::vector<double> sizes_of(const std::vector<BenchRow>& rows);           // ascending
 
 }  // namespace chorale::report

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double letter = 7.3, line_height = 20;
 
-// Colors of the page's parts: their names, light and dark.
+// The names of the page's colors, with their values in light and in dark mode.
 constexpr struct {
   const char *name, *light, *dark;
 } inks[] = {{"paper", "#ffffff", "#12161c"},
@@ -49,7 +49,7 @@ constexpr const char* dark[series_colors] = {"#4da6e8", "#ff8a3d", "#2bc79a", "#
                                              "#8fd0f7", "#f2b134", "#b4bdca", "#b79cf2"};
 constexpr const char* dashes[series_colors] = {"", "7 3", "2 3", "9 3 2 3", "5 2", "12 4", "1 3", "6 2 1 2 1 2"};
 
-// SVG that is drawn over the color, in a tile of 8 × 8 that repeats.
+// SVG that is drawn over the color, in a repeated tile of 8 × 8.
 constexpr const char* hatchings[series_colors] = {
     "",
     "<path d=\"M-2 6 L6 -2 M2 10 L10 2\"/>",
@@ -61,8 +61,8 @@ constexpr const char* hatchings[series_colors] = {
     "<circle cx=\"4\" cy=\"4\" r=\"2.4\"/>",
 };
 
-// The dashes and the hatching of a look. From look 8 on, a color takes those of the color two places later, so that no
-// combination of dashes and mark occurs twice.
+// The index of the dashes and the hatching of a look. From look 8 on, each color is combined with different dashes (those of
+// the color two places later). So every combination of color, dashes and mark is unique.
 std::size_t second_of(std::size_t look) { return (look + 2 * (look / series_colors)) % series_colors; }
 
 std::vector<std::pair<std::string, std::string>> named_colors(bool in_dark) {
@@ -80,7 +80,7 @@ std::string color_classes() {
   return css;
 }
 
-// Puts the values of light colors in place of their names.
+// Replaces the names of colors by their light values.
 std::string with_values(std::string css) {
   for (const auto& [name, value] : named_colors(false)) {
     const std::string variable = "var(--" + name + ")";
@@ -91,7 +91,7 @@ std::string with_values(std::string css) {
 
 std::string fill_of(std::size_t look) { return fmt::format("url(#hatch{})", look % series_looks); }
 
-// SVG that defines the hatchings that a picture uses; for "", all hatchings.
+// SVG that defines the hatchings in a picture; if the picture is "", all hatchings.
 std::string definitions(const std::string& picture = "") {
   std::string svg;
   for (std::size_t look = 0; look < series_looks; ++look)
@@ -103,7 +103,7 @@ std::string definitions(const std::string& picture = "") {
   return svg.empty() ? "" : "<defs>\n" + svg + "</defs>\n";
 }
 
-// Removes the circles that show values when the pointer rests on them.
+// Removes the circles that show values when the pointer is on them.
 std::string without_hovers(const std::string& svg) {
   std::string kept;
   for (const std::string& line : split(svg, '\n'))

@@ -1,8 +1,8 @@
-// Builds an SVG picture. Colors come from the page's style sheet, so the page decides on light, dark and print. A picture
-// that is saved as a file includes its style.
+// Builds an SVG picture. Colors come from the page's style sheet, so the page chooses the colors for light mode, dark mode
+// and print. A picture that is saved as a file includes its style.
 //
-// Each series is recognized by its color (Okabe and Ito's palette, safe for color blindness), its dashes or hatching, and
-// its mark. Text widths are estimates, slightly too wide.
+// Three features identify a series: its color (Okabe and Ito's palette, safe for color blindness), its dashes or hatching,
+// and its mark. Text widths are estimates, slightly too wide.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace chorale::report {
 
-// The number of colors, and of looks. Look 8 has the color of look 0, but different dashes and a different mark. Look 16 is
-// look 0.
+// The number of colors, and of looks. A look is a combination of color, dashes and mark. Look 8 has the color of look 0, but
+// different dashes and a different mark. Look 16 equals look 0.
 inline constexpr std::size_t series_colors = 8, series_looks = 16;
 
 struct LegendEntry {
@@ -28,7 +28,7 @@ class Canvas {
             const std::string& anchor = "start");
   void line(double x1, double y1, double x2, double y2, const std::string& style);
   void add(const std::string& svg) { body_ += svg; }
-  // A text that appears when the pointer rests near a place. It is drawn last, so that nothing covers it.
+  // A text that appears when the pointer is near a place. It is drawn last, so that nothing covers it.
   void hover(double x, double y, const std::string& words);
   double legend(double x, double y, const std::vector<LegendEntry>& entries);  // wraps lines; returns the y below it
 
@@ -43,15 +43,16 @@ class Canvas {
 double text_width(const std::string& text);
 std::string fitted(const std::string& text, double width);  // shortened with an ellipsis
 
-// SVG attributes for a line and for an area, and a mark as SVG, by the number of the look.
-std::string color_of(std::size_t look);  // the name of its class
+// SVG attributes for a line and for an area, and a mark as SVG, by the index of the look.
+std::string color_of(std::size_t look);  // the CSS class of the color
 std::string line_look(std::size_t look);
 std::string fill_look(std::size_t look, bool outlined = false);
 std::string mark(std::size_t look, double x, double y, bool hollow = false);
 
 std::string patterns();      // SVG that defines the hatchings; a page needs it once
-std::string chart_styles();  // CSS of all charts of a page, with its colors, light and dark
-// A picture of the page as a file for papers: on white, with its style, but without CSS variables, which few programs know.
+std::string chart_styles();  // CSS of all charts of a page, with light and dark colors
+// Converts a picture of the page to a file for papers: on white, with its style, but without CSS variables, which few
+// programs support.
 std::string as_file(const std::string& svg);
 
 }  // namespace chorale::report

@@ -17,7 +17,7 @@ std::string heat_look(double strength) { return fmt::format("class=\"heat\" fill
 
 std::string draw(const CellChart& chart, Looks& looks, double width) {
   Canvas canvas(width, chart.title, chart.description);
-  std::vector<LegendEntry> legend;  // made first, so that looks are given in its order
+  std::vector<LegendEntry> legend;  // built first, because series get their looks in its order
   for (const auto& [words, name] : chart.series)
     legend.push_back({words + " " + name, fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(looks.of(name)))});
   double left = text_width(chart.row_name) + 10;

@@ -1,14 +1,14 @@
-// The chart kinds of the report. Each turns plain data into SVG.
+// The kinds of charts in the report. Each converts plain data to SVG.
 //
-//   LineChart   series over a linear or logarithmic axis, with intervals. Limits, ideals and gray lines lie behind them.
-//               Dots with their names beside them, such as runs by memory and speed
+//   LineChart   series over a linear or logarithmic axis, with intervals. Limits, ideals and gray lines are behind them.
+//               It also draws dots with their names beside them, such as runs by memory and speed
 //   BarChart    horizontal stacked bars, one per rank or run, with an interval at the bar's end. Bars without length are
 //               left out
 //   CellChart   a table of colored cells: the color shows an amount, or one of several series
 //
 // A chart can be drawn at any width, with letters of the same size. The page draws each chart twice and shows the drawing
-// that fits the window: phones get the narrow one, laptops half of the page or the whole. Values appear when the pointer
-// rests on a mark (an SVG <title>); the tables of the page have them for keyboards and screen readers.
+// that fits the window. Phones get a narrow drawing; laptops get a drawing of half or full page width. A value appears when
+// the pointer is on its mark (an SVG <title>). The tables of the page have the same values for keyboards and screen readers.
 #pragma once
 #include <functional>
 #include <limits>
@@ -42,34 +42,34 @@ struct Point {
 
 //   series   in the look of its series, with marks          limit, model   dashed, without marks
 //   hollow   a second measure of a series: hollow marks     other          thin, gray, not in the legend
-//   dots     no line: each point has a name of its own
+//   dots     no line: each point has its own name
 struct Line {
   enum class Kind { series, hollow, dots, limit, model, other };
   std::string name;
   std::vector<Point> points;
   Kind kind = Kind::series;
-  std::string series = {};  // the series whose look it has; "": its name
+  std::string series = {};  // the series whose look the line has; "": the line's name
 };
 
 struct LineChart {
   std::string title, description;
   ChartAxis x, y;
   std::vector<Line> lines;
-  std::string hollow = {};  // what hollow marks mean, for the legend
+  std::string hollow = {};  // meaning of hollow marks, for the legend
   std::string note = {};    // a few words above the plot, on the right
 };
 
 struct Bar {
   std::string name;
   std::vector<double> parts;           // the length of each part
-  double low = absent, high = absent;  // the ends of an interval of the whole length; NaN: none
+  double low = absent, high = absent;  // the ends of an interval of the total length; NaN: none
   bool outlined = false;               // a prediction, drawn below its measurement
 };
 
 struct BarChart {
   std::string title, description;
   ChartAxis axis;
-  std::vector<std::string> parts;  // the names of the parts, for the legend; a single part gets none
+  std::vector<std::string> parts;  // the names of the parts, for the legend; a single part is not in the legend
   std::vector<Bar> bars;
 };
 
@@ -84,16 +84,16 @@ struct CellChart {
   std::string row_name, column_name;
   std::vector<std::string> rows, columns;
   std::vector<std::vector<Cell>> cells;
-  std::vector<std::pair<std::string, std::string>> series;  // for the legend: their words in the cells, and their names
+  std::vector<std::pair<std::string, std::string>> series;  // for the legend: words in the cells, names of the series
   std::vector<std::pair<double, std::string>> scale = {};  // amounts (Cell::strength) to show in the legend, and their names
 };
 
-// The parts of bars are not series of the page. In every chart they have the looks 0, 1 and so on.
+// The parts of bars are not series of the page. In every chart they have the looks 0, 1, 2, ….
 std::string draw(const LineChart& chart, Looks& looks, double width = half_width);
 std::string draw(const BarChart& chart, Looks& looks, double width = half_width);
 std::string draw(const CellChart& chart, Looks& looks, double width = half_width);
 
-// A picture of the page: its caption, and SVG of any width.
+// A picture of the page: a caption, and a function that draws SVG of any width.
 struct Drawing {
   std::string caption;
   std::function<std::string(Looks& looks, double width)> at;
@@ -105,8 +105,8 @@ Drawing drawing_of(Chart chart) {
   return {std::move(caption), [chart = std::move(chart)](Looks& looks, double width) { return draw(chart, looks, width); }};
 }
 
-// Selects at most `most` points (but no fewer than four) that keep the shape of the curve: the first, the last, and the
-// lowest and highest of each stretch between them.
+// Selects at most `most` points (but at least four) that keep the shape of the curve. These are the first and the last
+// point, and the lowest and highest point of each interval between them.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 
 }  // namespace chorale::report

@@ -45,8 +45,8 @@ void add_training(std::vector<Metric>& metrics, const std::string& label, const 
     add({phase, Unit::seconds}, [phase](const RecordedRun& run) { return phase_of_steps(run, phase); });
 }
 
-// The name of each row of /series: what was measured, each condition that differs from the usual one, and the settings
-// that tell runs apart.
+// The name of each row of /series: the measured operation, each condition that differs from the usual one, and the settings
+// that distinguish the runs.
 std::vector<std::string> series_names(const RecordGroup& series, const std::string& settings) {
   std::map<std::string, std::vector<std::string>> columns;
   for (const char* name :
@@ -77,7 +77,7 @@ std::vector<std::string> series_names(const RecordGroup& series, const std::stri
   return names;
 }
 
-// Adds the latencies. A row of /series gives the median of its calls, each timed on its slowest rank.
+// Adds the latencies. A row of /series has the median of its calls; the time of a call is that of its slowest rank.
 void add_bench(std::vector<Metric>& metrics, const std::vector<const RecordedRun*>& runs) {
   std::map<std::string, std::map<const RecordedRun*, double>> medians;  // seconds, by name of the series
   std::vector<std::string> names;                                       // names of the series, in order of first appearance
@@ -121,7 +121,7 @@ const char* name_of(Unit unit) {
   return "1";
 }
 
-// The table for programs: plain numbers, and columns for what the text table says in words.
+// The table for programs has plain values, and columns for the facts that the text table states in words.
 TextTable table_for_programs(const std::vector<MetricDifference>& differences) {
   TextTable table(
       {"metric", "unit", "A", "B", "launches of A", "launches of B", "paired", "B / A", "low", "high", "p", "verdict"});

@@ -8,7 +8,7 @@
 namespace chorale::report {
 namespace {
 
-using Values = std::set<std::string>;  // the values that one condition has in the runs of a record set
+using Values = std::set<std::string>;  // the values of one condition in the runs of a record set
 
 // The values of each condition, in the order of the table.
 std::vector<std::pair<std::string, Values>> conditions_of(const RecordSet& records, const std::set<std::string>& settings) {

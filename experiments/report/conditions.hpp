@@ -1,5 +1,5 @@
-// Lists the conditions in which two sets of records differ: machine, settings, program. A comparison prints this list first,
-// because a ratio between two models, layouts or machines does not show what a change of the code did.
+// Lists the conditions that differ between two sets of records: machine, settings, program. A comparison prints this list
+// first. If models, layouts or machines differ, a ratio does not show the effect of a change of the code.
 #pragma once
 #include "experiments/report/record_set.hpp"
 #include "src/base/text_table.hpp"

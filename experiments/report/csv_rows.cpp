@@ -21,7 +21,7 @@ using Cells = std::vector<std::string>;
               "its first line must name the columns label and tokens/s; each further line is one run");
 }
 
-// The cells of a line. A cell in double quotes may have commas; a double quote in it is written twice.
+// Splits a line into cells. A cell in double quotes may contain commas, and a double quote in it is written twice.
 Cells cells_of(const std::string& line) {
   Cells cells(1);
   bool quoted = false;
@@ -40,7 +40,7 @@ Cells cells_of(const std::string& line) {
   return cells;
 }
 
-// "tokens_per_s" and "Tokens/s" are the same column.
+// Converts a title to the name of a column: "tokens_per_s" and "Tokens/s" are the same column.
 std::string column_name(const std::string& title) {
   const std::string name = replace_all(lower(title), '_', ' ');
   return name == "tokens per s" ? "tokens/s" : name == "eval loss" ? "held-out loss" : name;
@@ -120,7 +120,7 @@ void append_to_summary(std::vector<Variable>& summary, const std::vector<Recorde
   if (rows.empty() || summary.empty()) return;
   const std::string dimension = summary.front().dimensions.at(0);
   const auto before = static_cast<std::size_t>(summary.front().shape.at(0));
-  for (const char* needed : {"tokens_per_s", "eval_loss"})  // a suite of benchmarks has neither of them
+  for (const char* needed : {"tokens_per_s", "eval_loss"})  // a suite of benchmarks has neither column
     if (std::ranges::find(summary, needed, &Variable::name) == summary.end())
       summary.push_back(
           {needed, "1", {dimension}, {static_cast<std::int64_t>(before)}, std::vector<std::string>(before, "nan")});

@@ -1,23 +1,23 @@
-// Rows of a comparison that were measured elsewhere, from a CSV file:
+// Reads rows of a comparison that were not measured by chorale, from a CSV file:
 //
 //   label,tokens/s,held-out loss
 //   "PyTorch, compiled",5210,
 //   "PyTorch, compiled",5188.5,
 //
 // Each line is one run. Lines with the same label are repetitions of each other. They did not take turns with other runs, so
-// they are not paired with those. `held-out loss` and `ranks` may be left out. Other columns are ignored.
+// they are not paired with other runs. `held-out loss` and `ranks` may be left out. Unknown columns are ignored.
 #pragma once
 #include "experiments/report/record_set.hpp"
 
 namespace chorale::report {
 
-inline constexpr const char* rows_beside = "outside.csv";  // read with every record in its folder
+inline constexpr const char* rows_beside = "outside.csv";  // read together with every record in its folder
 bool is_csv(const std::string& file);
-// Adds the CSV files that lie beside these files, unless they are already among them.
+// Adds the CSV files in the folders of these files, unless the list already has them.
 std::vector<std::string> with_rows_beside(const std::vector<std::string>& files);
 std::vector<RecordedRun> runs_in_csv(const std::string& file);  // throws a usage error that names the line
 
-// Appends such rows to the variables of /summary, each as one row of the suite's table: "mine-r1", "mine-r2", ….
+// Appends such rows to the variables of /summary. Each becomes a row of the suite's table: "mine-r1", "mine-r2", ….
 void append_to_summary(std::vector<Variable>& summary, const std::vector<RecordedRun>& rows);
 
 }  // namespace chorale::report

@@ -8,7 +8,7 @@
 namespace chorale::report {
 namespace {
 
-// Empty if no load was measured. Older records do not say how many cores a host has.
+// Returns nothing if no load was measured. Older records do not have the number of cores of a host.
 std::vector<OtherWork> work_in(const RecordGroup& ranks) {
   const std::vector<double> cores = ranks.numbers("others"), stolen = ranks.numbers("stolen"), load = ranks.numbers("load"),
                             of = ranks.numbers("cores");
@@ -27,7 +27,7 @@ std::vector<OtherWork> work_in(const RecordGroup& ranks) {
 
 std::string disturbance_of(const RecordSet& records) {
   std::vector<OtherWork> all;
-  std::set<const RecordSource*> suites;  // a suite measures the load once for all its runs
+  std::set<const RecordSource*> suites;  // a suite measures the load once for all of its runs
   for (const RecordedRun& run : records.runs) {
     if (!run.source || run.simulated() || suites.contains(run.source.get())) continue;
     std::vector<OtherWork> work = run.prefix.empty() ? std::vector<OtherWork>{} : work_in(run.source->group("/ranks"));

@@ -23,7 +23,7 @@ std::string recorded_reason(const Reader& record) {
   return "";
 }
 
-// The reason that the guards saw. Rank 0 writes the record, so if rank 0 was killed, only the guards know why.
+// The reason that the guards saw. Rank 0 writes the record. If rank 0 was killed, only the guards know the reason.
 std::string seen_reason(const std::string& file) try {
   return read_dumps(std::filesystem::path(file).parent_path()).lost;
 } catch (const Error&) {
@@ -47,7 +47,7 @@ std::string trouble_of(const std::string& file, const Reader& record, std::size_
   std::string reason = recorded_reason(record);
   if (reason.empty() && status != "stopped") reason = seen_reason(file);
   const bool was_stopped = reason.starts_with(stopped_mark);
-  for (const std::string_view said : {"error: ", stopped_mark})  // the heading already says this
+  for (const std::string_view said : {"error: ", stopped_mark})  // the heading already contains these words
     if (reason.starts_with(said)) reason = reason.substr(said.size());
   const bool known = !reason.empty();
   if (!known) reason = status == "stopped" ? "by a signal" : status == "running" ? last_sign_of_life(record) : "see its log";

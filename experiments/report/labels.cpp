@@ -13,8 +13,8 @@
 namespace chorale::report {
 namespace {
 
-// Settings that a label omits, because the label names the layout or the model's shape instead, or because they change no
-// result.
+// Settings that a label omits. They change no result, or they are part of the layout or the model's shape, which the label
+// names.
 const std::set<std::string> said_by_layout = [] {
   std::set<std::string> flags{
       "layout",   "zero",           "shard-size", "hpz", "use-distributed-optimizer", "sequence-parallel",
@@ -35,16 +35,16 @@ std::string layout_of(const RecordedRun& run) {
   try {
     for (const auto& [key, text] : run.settings)
       if (options.find(key) && said_by_layout.count(key)) options.set({key, text, "the record"});
-    const auto recorded = run.root().words("layout");  // with the order of axes that the run chose; older records lack it
+    const auto recorded = run.root().words("layout");  // in the axis order that the run chose; older records lack it
     const std::string word = recorded.empty() ? to_string(flags.layout(run.ranks())) : recorded[0];
     const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
     return one_replica ? word.substr(4) : word;
-  } catch (const Error&) {  // the record has an older schema with other layouts: show its layout unchanged
+  } catch (const Error&) {  // an older record may have a layout that cannot be parsed: show it unchanged
     return run.setting("layout");
   }
 }
 
-// A name such as "6×384" does not state every setting of the shape. If two runs would have equal labels, adds the settings
+// A name such as "6×384" does not state every setting of the shape. If two runs would have the same label, adds the settings
 // in which they differ.
 void tell_shapes_apart(std::vector<RecordedRun>& runs) {
   std::map<std::string, std::vector<RecordedRun*>> by_label;
@@ -58,7 +58,7 @@ void tell_shapes_apart(std::vector<RecordedRun>& runs) {
     }
 }
 
-// A row that was measured elsewhere is no repetition of a run that was measured here.
+// A row that was not measured by chorale is never a repetition of a run of chorale.
 void name_files(std::vector<RecordedRun>& runs) {
   std::set<std::string> ours;
   for (const RecordedRun& run : runs)

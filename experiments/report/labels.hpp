@@ -1,9 +1,9 @@
-// The names of runs: the layout of a training run, and the settings in which the runs of one command differ.
+// The labels of runs: the layout of a training run, and the settings in which the runs of one command differ.
 //
 //   dp4              dp4, lr 0.001         bench on 4 ranks, algorithm ring
 //
-// Runs with the same label are repetitions of each other. A row of a CSV file is a repetition only of rows in such files. If
-// it has the same label as one of our runs, its label also names its file, as in "dp4 (mine.csv)".
+// Runs with the same label are repetitions of each other. A row of a CSV file is a repetition only of rows in CSV files. If
+// a run of chorale has the same label, the row's label also names the CSV file, as in "dp4 (mine.csv)".
 #pragma once
 #include <set>
 #include <string>
@@ -13,11 +13,11 @@
 
 namespace chorale::report {
 
-// Sets label, layout and differing of all runs. `metric`: what judges them (metric.hpp).
+// Sets label, layout and differing of all runs. `metric`: the metric that ranks the runs (metric.hpp).
 void label_all(std::vector<RecordedRun>& runs, const std::string& metric);
 
 std::set<std::string> settings_that_differ(const std::vector<RecordedRun>& runs, const std::string& command);
 bool tells_runs_apart(const std::string& setting);                           // false for folders, log levels and the like
-std::string in_label(const std::string& setting, const std::string& value);  // "lr 0.001", as labels have it
+std::string in_label(const std::string& setting, const std::string& value);  // the form in labels: "lr 0.001"
 
 }  // namespace chorale::report

@@ -75,7 +75,7 @@ class Plot {
     for (std::size_t i = 0; i < x_marks.size(); ++i) {
       const double half = text_width(x_words[i]) / 2, at = across(x_marks[i]);
       canvas_.line(at, bottom, at, bottom + 4, "axis");
-      const double middle = std::min(at, canvas_.width() - half);  // the last label may need room at the edge
+      const double middle = std::min(at, canvas_.width() - half);  // the last label may need space at the edge
       if (middle - half < free) continue;
       canvas_.text(middle, bottom + 18, x_words[i], "quiet", "middle");
       free = middle + half + 8;
@@ -153,7 +153,7 @@ class Plot {
     if (path.empty()) return;
     canvas_.add(
         fmt::format("<path {} d=\"{}\"><title>{}</title></path>{}\n", look_of(line), path, escape_xml(line.name), marks));
-    if (line.kind == Line::Kind::other) return;  // many: their names are enough
+    if (line.kind == Line::Kind::other) return;  // there are many such lines, so their names are enough
     for (const Point& point : thinned(line.points, places_of(units_per_hover)))
       if (holds(point)) canvas_.hover(across(point.x), down(point.y), words_for(line.name, point));
   }
@@ -165,8 +165,8 @@ class Plot {
     }
   };
 
-  // A dot gets its name where there is room: on its right, on its left, above or below. A name without room is left out. The
-  // first dots choose first.
+  // Writes the name of a dot on its right, on its left, above or below, wherever there is space. A name without space is
+  // left out. The first dots choose first.
   void draw_dots() {
     std::vector<const Point*> dots;
     std::vector<Box> taken;
@@ -193,7 +193,7 @@ class Plot {
     }
   }
 
-  static constexpr int digits = 5;  // significant digits of a value that the pointer rests on
+  static constexpr int digits = 5;  // significant digits of the value that the pointer is on
 
   const LineChart& chart_;
   Looks& looks_;
@@ -205,8 +205,8 @@ class Plot {
 
 }  // namespace
 
-// Keeps the first and the last point. Divides the points between them into stretches, and keeps the lowest and the highest
-// point of each stretch, in the original order. NaN counts as the highest value, so that gaps are kept.
+// Keeps the first and the last point. Divides the points between them into intervals, and keeps the lowest and the highest
+// point of each interval, in the original order. NaN counts as the highest value, so that gaps are kept.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
   if (points.size() <= most) return points;
   std::vector<Point> kept{points.front()};

@@ -1,5 +1,5 @@
-// The looks of a page: a series has the same color, dashes and mark in all figures of the page. The first
-// `series_looks` series (canvas.hpp) have different looks. Looks are given in the order in which the series are first drawn.
+// Assigns looks, so that a series has the same color, dashes and mark in all figures of a page. The first `series_looks`
+// series (canvas.hpp) have different looks. Series get their looks in the order in which they are first drawn.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -12,7 +12,7 @@ class Looks {
   std::size_t of(const std::string& series) { return numbers_.emplace(series, numbers_.size()).first->second; }
 
  private:
-  std::map<std::string, std::size_t> numbers_;  // numbers of the looks (canvas.hpp), by series
+  std::map<std::string, std::size_t> numbers_;  // indices of the looks (canvas.hpp), by series
 };
 
 }  // namespace chorale::report

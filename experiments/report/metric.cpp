@@ -7,7 +7,7 @@
 namespace chorale::report {
 namespace {
 
-// Settings that change what a run learns, but not how fast it is.
+// Settings that change what a run learns, but not its speed.
 const std::set<std::string> for_learning{"lr",
                                          "min-lr",
                                          "lr-decay-style",
@@ -33,7 +33,7 @@ const std::set<std::string> for_learning{"lr",
                                          "moe-aux-loss-coeff",
                                          "moe-z-loss-coeff",
                                          "moe-router-bias-update-rate"};
-// Settings that change both what a run learns and how fast it is.
+// Settings that change both what a run learns and its speed.
 const std::set<std::string> for_both{"dtype",       "optimizer",   "global-batch-size", "seq-length",   "data",
                                      "train-iters", "family",      "num-layers",        "hidden-size",  "ffn-hidden-size",
                                      "vocab-size",  "num-experts", "moe-router-topk",   "document-mask"};

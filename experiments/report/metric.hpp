@@ -1,12 +1,12 @@
-// The metric that ranks the training runs of a comparison (ranking.hpp), and its unit of sampling.
+// The metric that ranks the training runs of a comparison (ranking.hpp), and its samples.
 //
-//   tokens/s        the most is best    a sample is a repetition, in which all runs took turns
-//   held-out loss   the least is best   a sample is a seed: repetitions with one seed repeat its loss, so they say nothing
-//                                       about chance. Runs that differ only in their seed are therefore one row
+//   tokens/s        highest is best     a sample is a repetition, in which all runs took turns
+//   held-out loss   lowest is best      a sample is a seed: repetitions with the same seed have the same loss, so they say
+//                                       nothing about chance. Runs that differ only in their seed are therefore one row
 //
-// The suite (`metric`) or --metric names the metric. Otherwise the settings decide. If the runs differ in a setting that
-// changes what they learn but not their speed, such as lr, they are judged by their loss, because comparing their speed
-// would be pointless.
+// The suite (`metric`) or --metric names the metric. Otherwise the settings decide. Some settings, such as lr, change what
+// runs learn but not their speed. If the runs differ in such a setting, the metric is their loss, because comparing their
+// speed would be pointless.
 #pragma once
 #include <set>
 #include <string>
@@ -17,8 +17,8 @@
 namespace chorale::report {
 
 inline constexpr const char *by_settings = "auto", *by_speed = "tokens/s", *by_loss = "held-out loss";
-const std::vector<std::string>& metrics();                  // their names (ranking.cpp)
-Option& add_metric(Options& options, std::string& metric);  // --metric
+const std::vector<std::string>& metrics();                  // the names of all metrics (ranking.cpp)
+Option& add_metric(Options& options, std::string& metric);  // adds --metric
 
 // Chooses the metric by the settings in which training runs differ.
 std::string metric_for(const std::set<std::string>& differing);

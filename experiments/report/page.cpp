@@ -100,7 +100,7 @@ std::string what_ran(const RecordSet& records) {
   return text;
 }
 
-// The suite's question; without a suite, the commands that ran.
+// The suite's question; without a suite, the commands of the runs.
 std::string title_of(const RecordSet& records) {
   return records.questions.size() == 1 && !records.questions[0].empty() ? records.questions[0] : what_ran(records);
 }
@@ -127,7 +127,7 @@ std::string facts_of(const RecordSet& records) {
   return join(parts, " · ");
 }
 
-// A warning about runs that did not finish.
+// A warning about runs that did not complete.
 std::string unfinished(const RecordSet& records) {
   std::vector<std::string> words;
   for (const RecordedRun& run : records.runs)
@@ -148,8 +148,7 @@ std::string disturbed(const RecordSet& records) {
   return disturbance.empty() ? "" : html_paragraph(disturbance + ".", "warning");
 }
 
-// Returns the SVG with a different class: "roomy" for wide windows, "narrow" for phones. The name space is implied within
-// HTML.
+// Returns the SVG with a different CSS class: "roomy" for wide windows, "narrow" for phones. HTML implies the XML namespace.
 std::string for_windows(std::string svg, const std::string& kind) {
   constexpr std::string_view name_space = " xmlns=\"http://www.w3.org/2000/svg\"";
   if (const auto at = svg.find(name_space); at != std::string::npos) svg.erase(at, name_space.size());
@@ -157,13 +156,13 @@ std::string for_windows(std::string svg, const std::string& kind) {
   return svg.insert(svg.find(start) + start.size(), kind + " ");
 }
 
-// Whether a drawing is alone in its row. On a wide page it then takes the whole width instead of half. With an odd number of
+// Whether a drawing is alone in its row. On a wide page it then takes the full width instead of half. With an odd number of
 // drawings, the first is alone, because it is often an overview.
 bool is_alone(const Figure& figure, std::size_t chart) {
   return figure.wide || (chart == 0 && figure.charts.size() % 2 == 1);
 }
 
-// The picture as a link that needs no network and no script.
+// Converts the picture to a link that needs no network and no script.
 std::string link_to(const std::string& svg) {
   std::string link = "data:image/svg+xml;charset=utf-8,";
   for (const char c : svg)

@@ -1,6 +1,6 @@
-// The report as one self-contained HTML file, without scripts and without access to the network. Its layout suits phones,
-// laptops and print, in light and dark: the page has each picture twice, for narrow and for wide windows, and shows one of
-// them. Every picture has a description for screen readers, a table of the drawn numbers, and a link that saves it as SVG.
+// Builds the report as one self-contained HTML file, without scripts and without access to the network. Its layout suits
+// phones, laptops and print, in light and dark. The page has each picture twice, for narrow and for wide windows, and shows
+// one of them. Every picture has a description for screen readers, a table of its values, and a link that saves it as SVG.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace chorale::report {
 
 std::string page_of(const RecordSet& records);
 
-// The figures of the page as files of their own, for papers.
+// A figure of the page as a separate file, for papers.
 struct FigureFile {
   std::string file, svg;  // file: "loss-1.svg"
 };

@@ -26,7 +26,7 @@ double number_in(const std::string& cell) {
   return cell.empty() || *end ? std::nan("") : value;
 }
 
-// The repetition of each run of a suite, by run id.
+// Maps the id of each run of a suite to its repetition.
 std::map<std::string, std::string> repetitions_in(const RecordSource& source) {
   std::map<std::string, std::string> repetitions;
   const RecordGroup summary = source.group("/summary");
@@ -35,8 +35,8 @@ std::map<std::string, std::string> repetitions_in(const RecordSource& source) {
   return repetitions;
 }
 
-// Names the launch and the block of each run of a file. All runs of a suite have the same launch. Launches of a session
-// alternated with the launches in another record, so both records name them after the session.
+// Names the launch and the block of each run of a file. All runs of a suite have the same launch. The launches of a session
+// alternated with the launches in a second record, so both records name them after the session.
 void name_launches(std::span<RecordedRun> runs, const RecordSource& source) {
   const std::string record = source.reader.attribute("run_id"), session = source.reader.attribute("session");
   const bool holds_launches = !source.reader.attribute("launches").empty();
@@ -79,7 +79,7 @@ RecordedRun read_run(const std::shared_ptr<const RecordSource>& source, const st
   return run;
 }
 
-// Makes the seed the block of a run, because repetitions with one seed have the same loss.
+// Makes the seed the block of a run, because repetitions with the same seed have the same loss.
 void make_seeds_blocks(std::vector<RecordedRun>& runs) {
   for (RecordedRun& run : runs)
     if (const std::string seed = run.setting("seed"); run.command == "train" && !seed.empty()) run.block = "seed " + seed;

@@ -1,12 +1,12 @@
-// Reads the records of a report into one list of runs. A file holds one run or several; a run has HDF5 groups of tables:
+// Reads the records of a report into one list of runs. A file has one run or several; a run has HDF5 groups of tables:
 //
 //   run.h5      one run: its groups are at the root               /train, /phases, /config …
 //   suite.h5    a suite: each run has a folder of groups          /runs/<id>/train …
 //   bench.h5    with --launches: each launch is a run             /runs/launch-1/series …
-//   rows.csv    rows that were measured elsewhere                 csv_rows.hpp; outside.csv beside a record is read with it
+//   rows.csv    rows not measured by chorale: csv_rows.hpp        outside.csv in a record's folder is read with the record
 //
-// Runs with the same label (labels.hpp) are repetitions of each other. If runs are judged by their loss, seeds are
-// repetitions too (metric.hpp).
+// Runs with the same label (labels.hpp) are repetitions of each other. If the metric is the loss, runs that differ only in
+// their seed are repetitions too (metric.hpp).
 #pragma once
 #include <map>
 #include <memory>
@@ -20,8 +20,8 @@
 namespace chorale::report {
 
 // The first steps of a run are its warm-up. They are excluded from speeds, because caches, pages and connections are still
-// cold. --warm-up or else the suite sets the number of these steps. Without both (by_rule), it is a tenth of the steps, at
-// most ten. A run that ended during its warm-up keeps its steps.
+// cold. --warm-up or else the suite sets the number of these steps. By default (by_rule), the warm-up is a tenth of the
+// steps, at most ten. If a run ended during its warm-up, no steps are excluded.
 inline constexpr std::int64_t by_rule = -1;
 std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up = by_rule);  // number of steps excluded
 // Removes the warm-up steps, unless there are no later steps. Then removes all values that are not finite.
@@ -40,8 +40,8 @@ class RecordGroup {
   std::vector<std::string> words(const std::string& name) const;
   // The sizes of a variable's dimensions, without the dimension of steps: {ranks, phases}.
   std::vector<std::int64_t> shape(const std::string& name) const;
-  // For each element of this shape, in row-major order: the median over the steps after the warm-up. If the variable has no
-  // dimension of steps, its values.
+  // For each element of this shape, in row-major order, returns the median over the steps after the warm-up. If the variable
+  // has no dimension of steps, returns its values.
   std::vector<double> medians(const std::string& name) const;
 
  private:
@@ -55,28 +55,28 @@ struct RecordSource {
   std::vector<std::string> groups;  // the paths of all groups in the file, cached because listing them is slow
   std::int64_t warm_up = by_rule;
 
-  mutable std::map<std::string, RecordGroup> read = {};  // by path: figures ask for the same groups again and again
+  mutable std::map<std::string, RecordGroup> read = {};  // by path, because figures ask for the same groups repeatedly
 
   RecordGroup group(const std::string& path) const;  // empty if the file lacks it
 };
 
-inline constexpr const char* another_program = "another program";  // the command of runs that are not chorale's
+inline constexpr const char* another_program = "another program";  // the command of runs that are not runs of chorale
 
 struct RecordedRun {
   std::string id, label, layout, command, status;
-  std::string launch, block;  // names of the run's launch, and of its repetition within the launch: see blocks.hpp
+  std::string launch, block;  // names of the run's launch, and of its repetition in this launch: see blocks.hpp
   std::map<std::string, std::string> attributes, settings;
-  std::map<std::string, std::string> differing;  // settings in which runs of its command differ, as words: "warm-up 3"
+  std::map<std::string, std::string> differing;  // settings in which the runs of this command differ, as words: "warm-up 3"
   std::shared_ptr<const RecordSource> source;    // null for a row of a CSV file
-  std::map<std::string, std::vector<Variable>> tables;  // tables of such a row, by group
-  std::string prefix;                                   // the beginning of the paths of its groups: "" or "/runs/<id>"
+  std::map<std::string, std::vector<Variable>> tables;  // the tables of a CSV row, by group
+  std::string prefix;                                   // the path of its groups begins with "" or "/runs/<id>"
 
   bool has(const std::string& group) const;
   RecordGroup group(const std::string& name) const;                // "train"
   RecordGroup root() const;                                        // the run's own variables, such as its layout
   std::vector<double> steady(std::vector<double> of_steps) const;  // the values after the warm-up
   std::int64_t ranks() const;
-  // In virtual time, on a machine that was not there: the same input always gives the same numbers.
+  // Whether the run is in virtual time, on a machine that need not exist: the same input then always gives the same values.
   bool simulated() const { return has("simulated"); }
   std::string setting(const std::string& key) const;  // "" if it is not set
 };
@@ -84,8 +84,8 @@ struct RecordedRun {
 struct RecordSet {
   std::vector<std::string> files;
   std::vector<std::string> questions;  // the questions of the suites, which serve as titles
-  std::string metric = by_speed;       // what training runs are judged by (metric.hpp)
-  bool metric_is_told = false;         // the suite or the user named it; otherwise settings decided
+  std::string metric = by_speed;       // the metric that ranks training runs (metric.hpp)
+  bool metric_is_told = false;         // the suite or the user named the metric; otherwise settings decided
   std::vector<RecordedRun> runs;
 
   // The runs that have this group, grouped by label, in the order of the files.

@@ -15,8 +15,8 @@
 namespace chorale::report {
 namespace {
 
-// The position of an element in a variable; `at` has an index along each of the dimensions `names`. Indices along dimensions
-// that the variable lacks are ignored. Returns −1 if the variable has a dimension that `names` lacks.
+// The position of an element in a variable; `at` has an index for each of the dimensions `names`. Indices of dimensions that
+// the variable lacks are ignored. Returns −1 if the variable has a dimension that is not in `names`.
 std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
   std::int64_t index = 0;
   for (std::size_t d = 0; d < variable.shape.size(); ++d) {
@@ -27,8 +27,9 @@ std::int64_t place_in(const Variable& variable, const std::vector<std::string>& 
   return index < static_cast<std::int64_t>(variable.cells.size()) ? index : -1;
 }
 
-// A group as one table: one row per element of the variable with the most dimensions, so (step, rank, phase) gives one row
-// per triple. Columns show the labels of each dimension, or its indices if the labels are not in this group.
+// Prints a group as one table, with one row per element of the variable with the most dimensions. So (step, rank, phase)
+// gives one row per triple. Columns show the labels of each dimension, or its indices if this group does not have the
+// labels.
 TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
   const Variable& widest = *std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
     return a.shape.size() < b.shape.size();
@@ -63,18 +64,18 @@ std::string path_of(const std::string& group) { return group.starts_with("/") ? 
 std::vector<std::string> chosen_groups(const Reader& reader, const WantedTables& wanted) {
   if (!wanted.group.empty()) return {path_of(wanted.group)};
   auto groups = reader.groups();
-  std::erase(groups, "/");  // shared dimensions: shown with the groups that use them
+  std::erase(groups, "/");  // shared dimensions are shown with the groups that use them
   return groups;
 }
 
-// A table of a file, with the rows of CSV files.
+// A table of a file, including the rows of CSV files.
 std::vector<Variable> variables_of(const RecordFile& file, const std::string& group, std::int64_t rows) {
   std::vector<Variable> variables = file.reader.variables(group, rows);
   if (group == "/summary") append_to_summary(variables, file.rows);
   return variables;
 }
 
-// `most`: how many lines to print; -1 for all.
+// `most`: number of lines to print; -1 for all.
 void print_texts(const Variable& variable, std::int64_t most) {
   fmt::print("{}:\n", escape_control(variable.name));
   std::vector<std::string> lines;
@@ -90,7 +91,7 @@ void print_text(const RecordFile& file, const WantedTables& wanted) {
     fmt::print("{}\n", escape_control(file.name));
     for (const auto& [name, value] : file.reader.attributes())
       fmt::print("  {:<18} {}\n", escape_control(name), escape_control(value));
-    for (const Variable& variable : file.reader.variables("/"))  // texts of the run, such as its layout; no dimensions
+    for (const Variable& variable : file.reader.variables("/"))  // texts of the run, such as its layout, have no dimensions
       if (variable.shape.empty() && !variable.cells.empty())
         fmt::print("  {:<18} {}\n", escape_control(variable.name), escape_control(variable.cells[0]));
   }

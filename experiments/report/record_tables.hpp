@@ -1,6 +1,6 @@
-// Prints the groups of records as tables, for the terminal or for programs. The text format rounds numbers to six digits;
-// the other formats keep all digits. JSON is an array with one object per file. CSV and Markdown print the name of each
-// group, unless one group of one file was requested.
+// Prints the groups of records as tables, for the terminal or for programs. The text format rounds values to six digits; the
+// other formats keep all digits. JSON is an array with one object per file. CSV and Markdown print the name of each group,
+// unless one group of one file was requested.
 #pragma once
 #include <span>
 #include <string>
@@ -18,12 +18,12 @@ struct RecordFile {
 
 struct WantedTables {
   std::string group;       // the group to print; "" for all
-  std::int64_t rows = -1;  // how many of the newest rows of each table to print, and lines of each text; -1 for all
+  std::int64_t rows = -1;  // number of newest rows to print of each table, and of lines of each text; -1 for all
   std::string format = "text";
   std::size_t columns = 0;  // the width of the screen, for text; 0: no limit
 };
 
-std::string shortened(const std::string& cell);  // rounds a number with a decimal point to six digits
+std::string shortened(const std::string& cell);  // rounds a value with a decimal point to six digits
 
 void require_group(const RecordFile& file,
                    const std::string& group);  // throws a usage error with the nearest name if there is no such group

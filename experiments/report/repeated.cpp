@@ -24,8 +24,8 @@ bool same_bytes(const std::string& one, const std::string& other) {
   return std::equal(std::istreambuf_iterator<char>(a), {}, std::istreambuf_iterator<char>(b), {});
 }
 
-// "the same file as" or "a copy of" if both files record the same run, else "". Two runs never leave equal bytes, because
-// each run has a different id.
+// "the same file as" or "a copy of" if both files record the same run, otherwise "". Records of two runs never have equal
+// bytes, because each run has a different id.
 std::string how_equal(const std::string& one, const std::string& other) {
   if (true_path(one) == true_path(other)) return "the same file as";
   return same_bytes(one, other) ? "a copy of" : "";

@@ -22,7 +22,7 @@ constexpr std::size_t most_lines = 40, most_columns = 80;
 
 std::size_t lines_in(const std::string& text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
 
-// The first lines of a text, and how many more there are.
+// The first lines of a text, and the number of lines that are left out.
 std::string first_lines(const std::string& text, std::size_t most) {
   const std::size_t all = lines_in(text);
   if (all <= most) return text;
@@ -38,12 +38,12 @@ double sum_of(const std::vector<double>& values) {
 
 double most_of(const std::vector<double>& values) { return values.empty() ? absent : std::ranges::max(values); }
 
-// The bytes of all ranks. Absent if any rank used a library that does not count its bytes.
+// The total bytes of all ranks. Absent if any rank used a library that does not count its bytes.
 double counted(const std::vector<double>& bytes) {
   return std::ranges::any_of(bytes, [](double b) { return b < 0; }) ? absent : sum_of(bytes);
 }
 
-// The run's layout and model.
+// The layout and model of the run.
 std::string setup_of(const RecordedRun& run, std::size_t columns) {
   const RecordGroup root = run.root();
   const auto word = [&](const char* name) { return join(root.words(name), ""); };
@@ -92,8 +92,8 @@ std::string speed_of(const RecordedRun& run) {
   return text;
 }
 
-// The parts of a step, as a mean over the ranks. Whole percents that add up to 100: their running sum is rounded. Parts of
-// 0 % are left out.
+// The parts of a step as percentages, averaged over the ranks. Running sums are rounded, so the integer percentages add up
+// to 100. Parts of 0 % are left out.
 std::string parts_of(const RecordedRun& run) {
   const StepParts parts = step_parts({&run});
   const double all = step_seconds(run) * static_cast<double>(parts.seconds.size());
@@ -109,7 +109,7 @@ std::string parts_of(const RecordedRun& run) {
   return join(words, ", ");
 }
 
-// The gradient's norm: its last and its largest value. The table below shows few steps, so it may leave out a spike.
+// The last and the largest gradient norm. The table below shows few steps, so it may omit a spike.
 std::string gradient_of(const std::vector<double>& steps, const std::vector<double>& norms) {
   std::size_t most = norms.size();
   for (std::size_t i = 0; i < norms.size(); ++i)
@@ -147,7 +147,7 @@ std::string results_of(const RecordedRun& run, std::size_t columns) {
   return out;
 }
 
-// Time, memory and bytes, as planned and as measured. Rows without a number are left out.
+// Time, memory and bytes, as planned and as measured. Rows without a value are left out.
 std::string predictions_of(const RecordedRun& run, std::size_t columns) {
   TextTable table({"", "predicted", "measured", "measured / predicted"});
   const auto add = [&](const char* name, double predicted, double measured, Unit unit) {
@@ -176,7 +176,7 @@ std::string predictions_of(const RecordedRun& run, std::size_t columns) {
   return out;
 }
 
-// The first step, the last, and steps between them at equal distances.
+// The first step, the last step, and steps between them at equal distances.
 std::string some_steps(const RecordedRun& run, std::size_t most, std::size_t columns) {
   const RecordGroup train = run.group("train");
   const std::vector<double> steps = train.numbers("step");
@@ -195,7 +195,7 @@ std::string some_steps(const RecordedRun& run, std::size_t most, std::size_t col
 
 constexpr const char* not_compared = "not compared";  // the verdict of a case that prove has not reached
 
-// The main table of a record that is not about training.
+// The main table of a record that is not from training.
 struct Answer {
   const char *group, *columns;
 };

@@ -1,12 +1,12 @@
 // The text of `chorale report` for the record of one run: one screen, at most 40 lines of 80 columns.
 //
-//   runs/latest/run.h5              how the run ended, and what it was (heading.hpp)
-//     loss, speed, a step …         what it reached, a line each
+//   runs/latest/run.h5              how the run ended, and its facts (heading.hpp)
+//     loss, speed, a step …         the results, one per line
 //                predicted measured time, memory and bytes, as planned and as measured
 //     step  loss …                  some steps from the first to the last, as many as fit
-//   all tables: …                   how to see the rest
+//   all tables: …                   the commands that show more
 //
-// A record of another command has its own table in place of these: the cases of `prove`, the sizes of `bench`.
+// The record of a command that does not train has its own table instead: the cases of `prove`, the sizes of `bench`.
 #pragma once
 #include <string>
 

@@ -20,7 +20,7 @@ constexpr Prefix decimal[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {
 constexpr Prefix binary[] = {{0x1p40, "Ti"}, {0x1p30, "Gi"}, {0x1p20, "Mi"}, {0x1p10, "Ki"}, {1, ""}};
 constexpr Prefix small[] = {{1, ""}, {1e-3, "m"}, {1e-6, "µ"}, {1e-9, "n"}};
 
-// Rounds to `digits` significant digits, without trailing zeros. Values from 1 to 1e7 get no exponent.
+// Rounds to `digits` significant digits, without trailing zeros. Values from 1 to 1e7 have no exponent.
 std::string short_number(double value, int digits) {
   const std::string text = fmt::format("{:.{}g}", value, digits);
   return text.find('e') != std::string::npos && std::abs(value) >= 1 && std::abs(value) < 1e7 ? fmt::format("{:.0f}", value)
@@ -93,7 +93,7 @@ double Scale::place(double value) const {
 
 double Scale::stretched(double value) const { return std::copysign(std::log10(1 + std::abs(value) / near_), value); }
 
-// Zero, and powers of ten on the sides that have values.
+// The ticks are zero, and powers of ten on each side of zero that has values.
 std::vector<double> Scale::symmetric_ticks(std::size_t most) const {
   const double from = std::log10(near_), sides = (low_ < 0 ? 1 : 0) + (high_ > 0 ? 1 : 0);
   const double to = std::log10(std::max(std::abs(low_), std::abs(high_)));
@@ -110,7 +110,7 @@ std::vector<double> Scale::ticks(std::size_t most) const {
   if (spacing_ == Spacing::symmetric) return symmetric_ticks(most);
   std::vector<double> marks;
   if (spacing_ == Spacing::linear) {
-    double whole = 1;  // the unit of round values; for bytes the binary prefix, because 5 MiB is round and 5 MB is not
+    double whole = 1;  // unit of round values; for bytes a binary prefix, because 5 MiB is round and 5 MB is not
     for (const Prefix& prefix : binary)
       if (unit_ == Unit::bytes && high_ < 1024 * prefix.times) whole = prefix.times;
     double step = round_step((high_ - low_) / whole / static_cast<double>(most));

@@ -1,12 +1,12 @@
-// An axis of a chart: the positions of values on it, and the round values at which it has ticks.
+// An axis of a chart: it maps values to positions, and chooses the round values for its ticks.
 //
 //   linear        0   20 ms   40 ms   60 ms            steps of 1, 2 or 5 times a power of ten
 //   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten; of two for bytes
 //   symmetric     -1e-3   -1e-6   0   1e-6   1e-3      logarithmic on both sides of zero, linear next to it
 //
-// `holds` is false for values without a position: infinities and NaN, and on a logarithmic axis zero and negative values. An
-// axis without values goes from 0 to 1, a logarithmic one from 1 to its base. An axis with a single value leaves room on
-// both sides of it.
+// `holds` is false for values without a position. These are infinities and NaN, and on a logarithmic axis also zero and
+// negative values. An axis without values extends from 0 to 1; a logarithmic axis, from 1 to its base. An axis with a single
+// value extends beyond it on both sides.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ namespace chorale::report {
 
 enum class Unit { plain, seconds, bytes, bytes_per_second, per_second, percent };
 
-// "12.3 ms", "4 KiB", "1.5 GB/s". `digits` are significant digits.
+// Formats a value with its unit: "12.3 ms", "4 KiB", "1.5 GB/s". `digits`: number of significant digits.
 std::string quantity(double value, Unit unit, int digits = 3);
 
 class Scale {
@@ -27,22 +27,22 @@ class Scale {
   bool holds(double value) const;
   double place(double value) const;                                         // 0 at the low end, 1 at the high end
   std::vector<double> ticks(std::size_t most) const;                        // about `most` round values
-  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // with enough digits to tell them apart
+  std::vector<std::string> labels(const std::vector<double>& ticks) const;  // with enough digits to distinguish the ticks
 
   double low() const { return low_; }
   double high() const { return high_; }
 
  private:
   double base() const { return unit_ == Unit::bytes ? 2 : 10; }
-  double stretched(double value) const;  // for a symmetric axis: positions are linear in this
+  double stretched(double value) const;  // for a symmetric axis: positions are linear in the result
   std::vector<double> symmetric_ticks(std::size_t most) const;
   std::vector<double> multiples(double step) const;
 
   Spacing spacing_;
   Unit unit_;
   double low_ = 0, high_ = 1;
-  bool counts_ = false;  // all values are whole numbers, such as steps, so that ticks between them mean nothing
-  double near_ = 1;      // for a symmetric axis: a power of ten, not larger than any value but zero
+  bool counts_ = false;  // all values are integers, such as steps, so there are no ticks between them
+  double near_ = 1;      // for a symmetric axis: a power of ten, at most the smallest value other than zero
 };
 
 }  // namespace chorale::report

@@ -28,7 +28,7 @@ std::string what_was_compared(const RecordSet& records) {
   return join(parts, "; ");
 }
 
-// The turns without a result: "tp8-r1: why", and how many have not run.
+// Lists the turns without a result, such as "tp8-r1: why", and the number of turns that have not run.
 std::string missing_in(const Reader& record, std::size_t columns) {
   if (!holds_summary(record)) return "";
   const RecordGroup summary(record.variables("/summary"), by_rule);
@@ -45,7 +45,7 @@ std::string missing_in(const Reader& record, std::size_t columns) {
 }
 
 struct FiguresInText {
-  std::string tables;    // each with its finding
+  std::string tables;    // each table with its finding
   std::string findings;  // the findings of the other figures, one sentence each
 };
 

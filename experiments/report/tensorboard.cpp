@@ -1,11 +1,11 @@
-// The format is simple enough to be written without protobuf. A file is a sequence of frames, and each frame holds an Event:
+// The format is simple enough to be written without protobuf. A file is a sequence of frames, and each frame has an Event:
 //
 //   8 bytes  n, little endian          Event   {1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary}
 //   4 bytes  masked CRC of these 8     Summary {1: Value, again and again}
 //   n bytes  an Event                  Value   {1: string tag, 2: float simple_value}
 //   4 bytes  masked CRC of these n
 //
-// The mask is TensorFlow's: it keeps a checksum of data that contain checksums from being trivial.
+// The mask is TensorFlow's. Without it, a checksum of data that contain their own checksum would be trivial.
 #include "experiments/report/tensorboard.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
 
-// A message of protocol buffers. Each field is its number, its wire type, and its value.
+// A message in the protocol buffers format. Each field consists of a field number, a wire type and a value.
 class ProtocolMessage {
  public:
   ProtocolMessage& number(int field, double value) { return key(field, 1).raw(value); }
@@ -73,7 +73,7 @@ std::string frame(const ProtocolMessage& event) {
   return length + masked_crc(length) + event.bytes() + masked_crc(event.bytes());
 }
 
-// The start that a record's root names, "2026-11-21T03:41:37Z", in seconds since 1970; 0 if it names none.
+// Converts the start time in a record's root, "2026-11-21T03:41:37Z", to seconds since 1970; 0 if there is none.
 double start_of(const std::string& launchdate) {
   std::tm parts{};
   return strptime(launchdate.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) ? static_cast<double>(timegm(&parts)) : 0;
@@ -84,8 +84,8 @@ struct ScalarColumn {
   const char* tag;
 };
 
-// One frame per row of a table. A column is left out if it has no known value in any row. In the other columns NaN is
-// written too, because a loss that became NaN must be seen.
+// Returns one frame per row of a table. A column is left out if none of its values is known. In the other columns NaN is
+// written too, because a loss that became NaN must be visible.
 std::string frames_of(const RecordGroup& table, const std::vector<double>& times, const std::vector<ScalarColumn>& columns) {
   std::vector<std::pair<std::string, std::vector<double>>> known;
   for (const auto& [variable, tag] : columns)
@@ -116,7 +116,7 @@ std::vector<double> times_of(const RecordGroup& table, const std::vector<double>
   return found;
 }
 
-// Turns a word from a file into the name of a folder.
+// Converts a word from a file to the name of a folder.
 std::string as_name(const std::string& word) {
   const std::string name = replace_all(word, '/', '_');
   return name.empty() || name.front() == '.' ? "run" + name : name;

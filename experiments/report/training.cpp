@@ -24,7 +24,7 @@ std::vector<double> mean_of(const std::vector<std::vector<double>>& all) {
   return mean;
 }
 
-// The shares of the parts of one step: they add up to 1. `phases`: the rank's seconds in each.
+// The shares of the parts of one step, which add up to 1. `phases`: the rank's seconds in each phase.
 std::vector<double> shares_of_step(const std::vector<std::string>& names, const std::vector<double>& phases, double step) {
   const auto of = [&](const std::string& name) {
     const auto found = std::find(names.begin(), names.end(), name);
@@ -33,13 +33,13 @@ std::vector<double> shares_of_step(const std::vector<std::string>& names, const 
   };
   std::vector<double> parts{of("forward"),      of("backward"), of("optimizer"),
                             of("comm_exposed"), of("bubble"),   of("data") + of("io")};
-  const double known = sum_of(parts), whole = std::max(step, known);  // rank 0 timed the step, and another rank this phase
+  const double known = sum_of(parts), whole = std::max(step, known);  // rank 0 timed the step, another rank this phase
   parts.push_back(whole - known);
   for (double& part : parts) part /= whole;
   return parts;
 }
 
-// The shares of the parts, by rank and part: the mean over the steps after the warm-up. Each step has the same weight, so
+// The shares of the parts, by rank and part, averaged over the steps after the warm-up. Each step has the same weight, so
 // one long step changes little. Medians of the parts would not add up to the step.
 std::vector<double> shares_of(const RecordedRun& run) {
   const RecordGroup group = run.group("phases");
@@ -125,7 +125,7 @@ double bytes_per_step(const RecordedRun& run) {
     return sent.empty() ? absent : sum_of(sent);
   }
   const std::vector<double> sent = run.group("traffic").numbers("bytes_measured");
-  std::vector<double> evaluations = run.group("traffic").numbers("bytes_evaluations");  // older records do not have it
+  std::vector<double> evaluations = run.group("traffic").numbers("bytes_evaluations");  // older records lack these
   if (std::isnan(held_out_loss(run))) evaluations.assign(sent.size(), 0);               // the run made no evaluation
   const std::size_t steps = run.group("train").numbers("step").size();
   const bool all_counted = std::none_of(sent.begin(), sent.end(), [](double bytes) { return bytes < 0; });

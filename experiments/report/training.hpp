@@ -1,4 +1,4 @@
-// Facts about a training run, from its record. A number is `absent` (NaN) if the record lacks it.
+// Facts about a training run, from its record. A value is `absent` (NaN) if the record lacks it.
 #pragma once
 #include "experiments/report/chart.hpp"
 #include "experiments/report/record_set.hpp"
@@ -7,28 +7,26 @@ namespace chorale::report {
 
 double held_out_loss(const RecordedRun& run);  // loss of the last evaluation, nats per token
 double loss_floor(const RecordedRun& run);     // entropy of the synthetic language, nats per token
-double largest_peak(const RecordedRun& run);   // the most bytes that any rank held at once
-const RecordedRun& fullest_of(
-    const std::vector<const RecordedRun*>& runs);  // among repetitions, the one with the largest peak
-double bytes_per_step(const RecordedRun& run);     // bytes that all ranks send in a training step, without evaluations
-double steps_of_warm_up(const RecordedRun& run);   // the steps that speeds exclude; absent without steps
+double largest_peak(const RecordedRun& run);   // the largest number of bytes that any rank held at one time
+const RecordedRun& fullest_of(const std::vector<const RecordedRun*>& runs);  // the repetition with the largest memory peak
+double bytes_per_step(const RecordedRun& run);    // bytes that all ranks send in a training step, without evaluations
+double steps_of_warm_up(const RecordedRun& run);  // the number of steps that speeds exclude; absent without steps
 double steady_median(const RecordedRun& run, const char* column);  // median of a column of /train, without the warm-up
 double attention_imbalance(const RecordedRun& run);  // processor time along cp: the largest of any rank / the mean
-double dropped_share(
-    const RecordedRun& run);  // share of the choices of experts that a step drops: median of the steady steps
-double step_seconds(const RecordedRun& run);  // median of the steady steps
-double comm_share(const RecordedRun& run);  // share of a step in which ranks waited for messages: median of the steady steps
+double dropped_share(const RecordedRun& run);  // median share of the expert choices that a step drops, after the warm-up
+double step_seconds(const RecordedRun& run);   // median step time after the warm-up
+double comm_share(const RecordedRun& run);     // median share of a step in which ranks waited for messages, after warm-up
 double bubble_share(
-    const RecordedRun& run);  // share of a step in which ranks waited for other stages: median of the steady steps
-double predicted_step_time(const RecordedRun& run);  // seconds, predicted by the machine file before the run
+    const RecordedRun& run);  // median share of a step in which ranks waited for other stages, after the warm-up
+double predicted_step_time(const RecordedRun& run);  // seconds, predicted from the machine file before the run
 
-// The largest free block of a rank divided by its free memory, after a step: the minimum over all steps and ranks. Older
-// records do not have it.
+// The largest free block of a rank divided by its free memory, after a step. Returns the minimum over all steps and ranks.
+// Older records do not have this value.
 double least_unfragmented(const RecordedRun& run);
 
-// By rank and category: the bytes held when the rank held the most at once, as measured and as planned (empty without a
-// plan). A rank's bytes add up to its peak. A simulated run has only planned bytes, by stage. Older records have only the
-// peak of each category; categories peak at different times, so these add up to more than the rank's peak.
+// By rank and category: the bytes held at the rank's peak, as measured and as planned (empty without a plan). A rank's bytes
+// add up to its peak. A simulated run has only planned bytes, by stage. Older records have only the peak of each category.
+// Categories peak at different times, so their sum exceeds the rank's peak.
 struct MemoryUse {
   std::vector<std::string> categories;
   std::vector<std::vector<double>> held, planned;
@@ -38,7 +36,7 @@ struct MemoryUse {
 MemoryUse memory_of(const RecordedRun& run);
 
 // The seconds of each part of a step, by rank and part. The parts do not overlap in time, and add up to the median time of a
-// step: each part's share is its mean over the steps after the warm-up. The rest is the time between the phases.
+// step. The share of a part is its mean over the steps after the warm-up. The last part is the time between the phases.
 struct StepParts {
   enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data, rest };
   static const std::vector<std::string>& names();
@@ -46,7 +44,7 @@ struct StepParts {
 };
 StepParts step_parts(const std::vector<const RecordedRun*>& runs);  // the mean of the shares over repetitions
 
-// The labels of a dimension, with their underscores turned back into blanks.
+// The labels of a dimension, with their underscores replaced by spaces.
 std::vector<std::string> labels(const RecordGroup& group, const std::string& dimension);
 
 // Splits row-major values into rows of `columns` values.

@@ -10,16 +10,17 @@
 
 namespace chorale {
 
-// Draws the rounds or, if `steps` is set, lists the steps of every rank. Then the algorithm's cost and the order of its sums
-// follow.
+// Draws the rounds or, if `steps` is set, lists the steps of every rank. Appends the algorithm's cost and the order of its
+// sums.
 std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Schedule>& ranks, bool steps);
 
-// One line per algorithm with its cost. `problem_for` returns the problem for which a collective's algorithms are compared.
+// Lists one line per algorithm with its cost. `problem_for` returns the problem for which a collective's algorithms are
+// compared.
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
                             const std::function<Problem(Collective)>& problem_for);
 
-// The algorithm's times by the machine file's prices, on problems like `shape` of several sizes; or a line that says that
-// there are none.
+// The times of the algorithm by the machine file's prices, on problems like `shape` with several sizes. Returns a line that
+// says so if there are no prices.
 std::string times_of(const Algorithm& algorithm, const Problem& shape, int chunks, const Selector& selector);
 
 }  // namespace chorale

@@ -15,7 +15,7 @@ struct PipelineQuestion {
   PipelineShape shape;
 };
 
-void require_answer(const PipelineQuestion& question);  // a usage error if the schedule is unknown or does not fit
+void require_answer(const PipelineQuestion& question);  // throws a usage error if the schedule is unknown or does not fit
 std::string answer_in_text(const PipelineQuestion& question, bool steps);  // `steps`: lists each stage's steps, no picture
 std::string answer_in_svg(const PipelineQuestion& question);
 

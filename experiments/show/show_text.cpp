@@ -19,9 +19,9 @@ constexpr int most_drawn = 32;             // pictures of more ranks are unreada
 constexpr std::size_t most_orders = 8;     // most lines that describe the order of the sums
 constexpr std::int64_t element_bytes = 1;  // costs are given as multiples of the vector's length n, so any value works
 
-// Three times of an algorithm: if only latency (α per message), only bandwidth (β per element) or only arithmetic (γ per
-// element) took time. They are multiples of α, nβ and nγ for a vector of n elements. If all ranks run their rounds in
-// lockstep, the time is the sum of the three; otherwise it is close to the sum.
+// Three times of an algorithm: with only latency (α per message), only bandwidth (β per element) or only arithmetic (γ per
+// element). They are multiples of α, nβ and nγ for a vector of n elements. If all ranks run their rounds in lockstep, the
+// time is the sum of the three; otherwise it is close to the sum.
 struct Terms {
   double alpha, beta, gamma;
 };
@@ -56,7 +56,7 @@ std::string words_for_hosts(const Problem& problem) {
   return lanes.hosts() == 1 ? "" : fmt::format(" ({})", join(words, ", "));
 }
 
-// Lists how much each host sends to the others and receives from them. "" if all ranks are on one host.
+// Lists how much each host sends to other hosts and receives from them. "" if all ranks are on one host.
 std::string between_hosts(const std::vector<Schedule>& ranks) {
   if (ranks.at(0).problem().hosts.empty()) return "";
   std::string text = "between hosts\n";
@@ -67,8 +67,8 @@ std::string between_hosts(const std::vector<Schedule>& ranks) {
   return text;
 }
 
-// Lists the algorithms that give the same bits as this one, because they sum in the same order. 16-bit types round once per
-// step, so for them fewer algorithms give the same bits.
+// Lists the algorithms whose results are bit-identical to those of this algorithm, because they sum in the same order. For
+// 16-bit types, fewer algorithms are bit-identical, because these types round once per step.
 std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
   std::string text;
   for (const Rounding rounding : {Rounding::every_addition, Rounding::once_a_step}) {

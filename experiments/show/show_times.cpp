@@ -1,4 +1,4 @@
-// The times of one algorithm by the prices of the machine file, for a few sizes on each backend that was calibrated.
+// The predicted times of one algorithm for a few sizes, on each backend with prices in the machine file.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 namespace chorale::train {
 namespace {
 
-// Integers and a text, gathered from every rank in rank order.
+// Integers and a text that were gathered from every rank, in rank order.
 struct Gathered {
   std::vector<std::vector<std::int64_t>> numbers;
   std::vector<std::string> texts;
@@ -27,7 +27,7 @@ struct Gathered {
     }
   }
 
-  // Numbers [first, first + count) of each rank, one after the other.
+  // The values [first, first + count) of each rank, one rank after the other.
   std::vector<std::int64_t> column(std::size_t first, std::size_t count = 1) const {
     std::vector<std::int64_t> all;
     for (const auto& rank : numbers) {
@@ -40,8 +40,8 @@ struct Gathered {
 
 std::size_t cells_of(const Mesh& mesh) { return mesh.axes().size() * operations; }
 
-// Gathers from every rank the bytes planned, the bytes sent, the calls made, and the bytes planned for the evaluations
-// alone, each by axis and operation. The text is the rank's first difference from the plan, or "".
+// Gathers four values from every rank, by axis and operation: planned bytes, sent bytes, calls made, and planned bytes of
+// the evaluations alone. The text is the rank's first difference from the plan, or "".
 Gathered traffic_of(const Training& training, const Accounts& planned, const Accounts& evaluations) {
   const Mesh& mesh = training.mesh();
   const std::size_t cells = cells_of(mesh);
@@ -79,7 +79,7 @@ void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
   keep("calls", 2, "1", "calls made");
 }
 
-// "2, optimizer read: planned 96 bytes, made 95" for each rank whose text says what differs from the plan.
+// Returns a text such as "2, optimizer read: planned 96 bytes, made 95" for each rank that differs from its plan.
 std::vector<std::string> troubles_in(const Gathered& ranks) {
   std::vector<std::string> troubles;
   for (std::size_t rank = 0; rank < ranks.texts.size(); ++rank)
@@ -96,10 +96,10 @@ void report_troubles(RunRecord& run, const char* what, const std::vector<std::st
   keep_reason(run, error);
 }
 
-// Compares the bytes that all ranks planned to move between the slow tier and memory with the bytes counted. Returns whether
-// they are equal; with `left_out` they are not compared. Rank 0 records and reports them. It also reports what its own file
-// read and wrote. That count is in whole blocks: it includes initial values and checkpoints, but not zeros that were never
-// written.
+// Compares the planned bytes between the slow tier and memory with the counted bytes, on all ranks. Returns whether they are
+// equal; if `left_out` is set, they are not compared. Rank 0 records and reports them. It also reports the bytes that its
+// own file read and wrote. That count is in complete blocks. It includes initial values and checkpoints, but not zeros that
+// were never written.
 bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned, bool left_out) {
   if (!training.memory().tier_memory()) return true;
   const std::string tier = about(training.options().offload, *training.memory().tier_memory());
@@ -129,7 +129,7 @@ bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& pl
   return troubles.empty();
 }
 
-// Records the contiguous arena of each rank, and the requests that it served or left to other memory.
+// Records the contiguous arena of each rank, the requests that it served, and the requests that other memory served.
 void record_contiguous(RunRecord& run, const Training& training) {
   if (!training.memory().arena()) return;
   const PlannedArena::Report mine = training.memory().arena()->report();
@@ -193,7 +193,8 @@ Accounting::Accounting(RunRecord& run, Training& training, const PlanRequest& re
                    "planned peak of a step and of an evaluation, all categories together");
 }
 
-// Records the resident memory of each rank, as the kernel counts it. With a slow tier, rank 0 also logs its own.
+// Records the resident memory of each rank, as counted by the kernel. With a slow tier, rank 0 also logs its own resident
+// memory.
 void Accounting::settle_memory(RunRecord& run, const Training& training) const {
   const std::int64_t peak = resident_memory().peak_bytes;
   const Gathered ranks({resident_before_, peak}, "", training.mesh());
@@ -208,7 +209,7 @@ void Accounting::settle_memory(RunRecord& run, const Training& training) const {
 }
 
 bool Accounting::settle(RunRecord& run, Training& training) const {
-  training.settle_update();  // this also moves bytes
+  training.settle_update();  // the pending update also transfers bytes
   const Mesh& mesh = training.mesh();
   const Gathered ranks = traffic_of(training, plan_.after(counts_), plan_.after({.evaluations = counts_.evaluations}));
   const std::vector<std::string> troubles = !left_out_.empty() ? std::vector<std::string>() : troubles_in(ranks);

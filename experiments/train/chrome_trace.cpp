@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Track numbers are larger than any rank number. Otherwise a track's number could equal its process's number, and viewers
-// would take the track for the main thread and show it first.
+// Track numbers are larger than any rank number. If the number of a track and of its process were equal, viewers would take
+// the track for the main thread and show it first.
 constexpr int steps_track = 1'000'000, passes_track = steps_track + 1, layers_track = steps_track + 2,
               kernels_track = steps_track + 3, pipeline_track = steps_track + 4, first_axis_track = steps_track + 5;
 
@@ -38,7 +38,8 @@ class Events {
     }
   }
 
-  // One event per line. Viewers show `facts` as the file's metadata: the run, and how many events each rank left out.
+  // Writes one event per line. Viewers show `facts` as the file's metadata: the run, and the number of events that each rank
+  // left out.
   std::string text(const ordered_json& facts) const {
     std::string all = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + facts.dump() + ",\"traceEvents\":[\n";
     for (const std::string& line : names_) all += line + ",\n";
@@ -104,9 +105,9 @@ class Events {
   }
   static std::string in_batch(std::int64_t batch) { return batch > 1 ? fmt::format(", {} times", batch) : ""; }
 
-  // The track of the call's axis shows when the rank was occupied with the call. A blocking call is shown as a whole,
-  // a started (nonblocking) call only by its launch and its wait. A started call also gets an event on a track of its own,
-  // from its launch until the rank knows that the call has finished.
+  // The track of the call's axis shows when the rank was occupied with the call. A blocking call is one event there; a
+  // started (nonblocking) call has events only for its launch and its wait. A started call also has an event on a separate
+  // track, from its launch until the rank knows that the call has finished.
   void add(const Trace::Call& call, std::size_t number) {
     const char* const category = call.message ? "pipeline" : "communication";
     const int track = track_of(call);
@@ -143,7 +144,7 @@ class Events {
   double origin_;
   std::int64_t rank_ = 0;
   std::map<int, std::string> tracks_;  // names of the current rank's tracks, by track number
-  std::vector<std::string> axes_;      // axes seen on any rank, so that an axis has the same track number on all ranks
+  std::vector<std::string> axes_;      // axes seen on any rank; an axis has the same track number on all ranks
   std::vector<std::string> names_;
   std::vector<Event> events_;
 };

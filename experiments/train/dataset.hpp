@@ -1,5 +1,5 @@
 // The training data of a run: the samples of a token file or of the embedded synthetic language, in the random order of a
-// Sampler. 1 % of the samples are held out for evaluation.
+// Sampler. For evaluation, 1 % of the samples are held out.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,8 +18,8 @@ struct DocumentMask {
 
 class Dataset {
  public:
-  // `data`: the path of a token file, or "synthetic". Throws a usage error if the file has tokens outside the model's
-  // vocabulary, is too short for its sequence length, or has documents that are too long.
+  // `data`: the path of a token file, or "synthetic". Throws a usage error if tokens are outside the model's vocabulary, if
+  // the file is too short for the sequence length, or if documents are too long.
   Dataset(const std::string& data, const ModelShape& shape, std::uint64_t seed, const DocumentMask& mask = {});
 
   ReadSamples training() const;

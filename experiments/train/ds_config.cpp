@@ -54,7 +54,7 @@ class Translation {
       return wrong(path, "a rank has one folder for offloaded tensors",
                    fmt::format("{} = {}, but {} = {}", same->origin, same->text, path, text),
                    fmt::format("give both keys the same path: {}", same->text));
-    if (option == "place" && same != result_.settings.end())  // a list, to which two keys contribute
+    if (option == "place" && same != result_.settings.end())  // a list with values from two keys
       same->text += "," + text;
     else
       result_.settings.push_back({option, text, fmt::format("{}: {}", name_, path), Source::foreign});
@@ -66,7 +66,7 @@ class Translation {
 
   void note(const std::string& line) { result_.notes.push_back(fmt::format("{}: {}", name_, line)); }
 
-  // All mistakes in the file are reported together. A key that two rules refuse is reported once.
+  // All mistakes in the file are reported together. A key that two rules refuse is reported only once.
   void wrong(const std::string& path, const std::string& what, const std::string& numbers, const std::string& fix) {
     if (!refused_.insert(path).second) return;
     result_.mistakes.push_back({what, numbers, fix, fmt::format("{}: {}", numbers, fix)});
@@ -86,7 +86,8 @@ class Translation {
           did_you_mean(path, paths, "remove it"));
   }
 
-  // The value at a path; null if the file has none. If the value or an enclosing object is "auto", returns "auto".
+  // Returns the value at a path, or null if the file has none. If the value or an enclosing object is "auto", returns
+  // "auto".
   Json at(const std::string& path) const {
     Json here = file_;
     for (const std::string& name : split(path, '.')) {
@@ -106,7 +107,7 @@ class Translation {
     return value.is_null() || (or_false && value == false);
   }
 
-  // The optimizer's or scheduler's type in the file, or "". Refuses an unknown type before its parameters are read.
+  // Returns the optimizer's or scheduler's type in the file, or "". Refuses an unknown type before its parameters are read.
   std::string known_type(const std::string& section) {
     const std::string path = section + ".type";
     const Json type = at(path);
@@ -120,7 +121,7 @@ class Translation {
     return std::string(key.option[0] ? "" : "only ") + key.takes + (key.remark[0] ? fmt::format(" ({})", key.remark) : "");
   }
 
-  // Whether the file's optimizer or scheduler type has this parameter. True for all other keys.
+  // Whether the file's optimizer or scheduler type has this parameter. Returns true for all other keys.
   bool has(const DsKey& key) const {
     const std::string path = key.path;
     const bool of_optimizer = path.starts_with("optimizer.params.");
@@ -148,7 +149,7 @@ class Translation {
     }
   }
 
-  // Whether the default of weight_decay is that of torch.optim.AdamW (0.01), which differs from DeepSpeed's.
+  // Whether weight_decay has the default of torch.optim.AdamW (0.01), which differs from DeepSpeed's default.
   bool decays_by_torch(const std::string& path) const {
     return path == "optimizer.params.weight_decay" && at("optimizer.params.torch_adam") == true && decoupled();
   }
@@ -186,7 +187,7 @@ class Translation {
   }
 
   // Without a scheduler the rate is constant. A scheduler whose rate falls must state its number of steps. The run then has
-  // as many steps, unless a source of higher precedence sets train-iters.
+  // this number of steps, unless a source of higher precedence sets train-iters.
   void complete_schedule() {
     const Json total = at("scheduler.params.total_num_steps");
     if (is_absent("scheduler.type")) {
@@ -215,7 +216,7 @@ class Translation {
     if (is_absent("gradient_accumulation_steps")) set("gradient-accumulation-steps", "1", "train_micro_batch_size_per_gpu");
   }
 
-  // ZeRO-2 and ZeRO-3 keep gradient shards in the same type in which ranks sum gradients.
+  // ZeRO-2 and ZeRO-3 store gradient shards in the type in which ranks sum gradients.
   void require_one_type_of_gradients() {
     const Json travels = at("communication_data_type"), adds = at("data_types.grad_accum_dtype");
     const Json stage = at("zero_optimization.stage");
@@ -225,7 +226,7 @@ class Translation {
              fmt::format("{0} with communication_data_type {0}", widens ? "bf16" : "fp32"));
   }
 
-  // Adam that adds the decay to the gradient is an update rule that chorale lacks. Without decay both rules are equal.
+  // Chorale has no Adam that adds the decay to the gradient. Without decay, both update rules are equal.
   void require_decoupled_decay() {
     const Json decay = at("optimizer.params.weight_decay");
     if (!decoupled() && !decay.is_null() && decay != 0)

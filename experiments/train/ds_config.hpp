@@ -1,9 +1,10 @@
-// Translates a DeepSpeed configuration file into chorale's settings, for `--ds-config FILE.json`. A key means what it means
-// in DeepSpeed: if a key that changes the results is missing, DeepSpeed's default applies. For a key that has no effect in
+// Translates a DeepSpeed configuration file into chorale's settings, for `--ds-config FILE.json`. A key has the meaning that
+// it has in DeepSpeed. If a key that changes the results is missing, DeepSpeed's default applies. If a key has no effect in
 // chorale, a note says why. Unsupported values and unknown keys are usage errors.
 //
-// A key whose value is "auto" sets nothing: the option's value then comes from the command line, a config file or chorale's
-// default. The same holds for the optimizer if the file has none, because DeepSpeed then uses the program's optimizer.
+// A key whose value is "auto" sets nothing. The option's value then comes from the command line, a config file or chorale's
+// default. The optimizer follows the same rule if the file does not define it, because DeepSpeed then uses the optimizer of
+// the program.
 //
 //   zero_optimization.stage = 2     →   zero = 2                (ds.json: zero_optimization.stage)
 //   no scheduler                    →   lr-decay-style = constant (ds.json: DeepSpeed's default of scheduler.type)
@@ -29,7 +30,7 @@ struct DsKey {
   bool applies;        // whether chorale uses DeepSpeed's default if the key is missing
   const char* option;  // chorale's option that the key sets, or ""
   std::optional<std::string> (*convert)(
-      const nlohmann::ordered_json&);  // turns the value into the option's text; "": sets nothing; nullopt: unsupported
+      const nlohmann::ordered_json&);  // converts the value to the option's text; "": sets nothing; nullopt: unsupported
   const char* takes;                   // the supported values, for messages; "": the key has no effect, whatever its value
   const char* remark;                  // for messages: why the key has no effect, or how it differs from DeepSpeed's
 };

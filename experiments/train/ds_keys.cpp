@@ -41,8 +41,8 @@ Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text
 Text gradient_type(const Json& v) { return v == "bf16" || v == "bfloat16" ? Text("bf16") : single(v); }
 Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
-// DeepSpeed gives the size of a bucket in elements, chorale in bytes. A gradient element has 4 bytes. In exact numerics and
-// in f64 it has 8, so a bucket of the same bytes has half as many elements.
+// DeepSpeed gives the size of a bucket in elements, chorale gives it in bytes. A gradient element has 4 bytes. In exact
+// numerics and in f64 it has 8 bytes, so the bucket then has half as many elements as in DeepSpeed.
 Text gradient_bytes(const Json& v) {
   if (!v.is_number() || v < 0) return {};
   return fmt::format("{:.0f}", 4 * v.get<double>());
@@ -232,8 +232,8 @@ constexpr const char *engine = "it controls DeepSpeed's own engine",
                      *windows = "--offload-window sets the size of buffers; their number is fixed",
                      *records = "every run records it: chorale report", *saves = "checkpoints hold whole f32 masters here";
 
-// Keys that have no effect here: path, DeepSpeed's default, and why. One of them, torch_adam, still changes the default of
-// weight_decay.
+// Keys that have no effect in chorale: the path, DeepSpeed's default, and the reason. One of them, torch_adam, still changes
+// the default of weight_decay.
 constexpr const char* without_effect[][3] = {
     {"optimizer.legacy_fusion", "false", engine},
     {"optimizer.params.torch_adam", "false", "the update is the same; only the default of weight_decay becomes 0.01"},

@@ -10,7 +10,7 @@
 
 namespace chorale::train {
 
-// Runs have these defaults instead of the library's.
+// The defaults of a training run, where they differ from those of the library.
 Flags::Flags() {
   asked_.optimizer.rate.warmup = 10;
   asked_.scaler.scale = 32768;
@@ -54,7 +54,7 @@ void Flags::declare_offload(Options& o) {
         "gradients are clipped; or during the next step");
 }
 
-// global batch = micro-batch × accumulation steps × replicas. Computes the sizes that were not given from the others.
+// global batch = micro-batch × accumulation steps × replicas. Computes the sizes that were not given from those that were.
 // If accumulation steps were given, the sizes must satisfy the equation.
 BatchOptions Flags::batch_on(const Layout& layout) const {
   const std::int64_t replicas = layout.replicas(), steps = std::max<std::int64_t>(accumulation_.value_or(0), 1);

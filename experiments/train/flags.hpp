@@ -1,6 +1,6 @@
-// The options of a training run: model, numerics, batch, optimizer. Their names are those that Megatron-LM users know. They
-// set the fields of one TrainingOptions, whose parts declare them (parallel/step/training_options.hpp). on() settles what
-// the options leave open.
+// The options of a training run: model, numerics, batch, optimizer. They have the names that Megatron-LM users know. They
+// set the fields of one TrainingOptions, whose parts declare them (parallel/step/training_options.hpp). on() fills in the
+// values that the options leave open.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,13 +17,13 @@ namespace chorale::train {
 
 class ComputeDevice;
 
-// Facts that a run or a plan knows in addition to the options.
+// Facts that a run or a plan knows in addition to its options.
 struct Here {
-  int threads = 1;                        // threads of a rank, if --threads is not given
-  std::int64_t memory_limit = 0;          // bytes of a rank; 0: no limit
+  int threads = 1;                        // threads per rank, if --threads is not given
+  std::int64_t memory_limit = 0;          // bytes per rank; 0: no limit
   const ComputeDevice* device = nullptr;  // where kernels run; null: on the host
-  bool on_accelerator = false;            // also true in a plan for an accelerator, which has no device
-  bool hosts_known = true;                // whether it is known which ranks share a host
+  bool on_accelerator = false;            // true in a run on a GPU, and in a plan for an accelerator
+  bool hosts_known = true;                // false if it is unknown which ranks share a host
 };
 
 class Flags {
@@ -33,23 +33,23 @@ class Flags {
   void declare_parallel(Options& options, const AskedLayout& layout);
   void declare_offload(Options& options);
 
-  // The complete options of a training with this layout. Values that are relative, left open or derived are computed here,
-  // except replicas.prefetch_units, which needs a plan. Throws a usage error if options contradict each other.
+  // Returns the complete options of a training with this layout. Values that are relative, left open or derived are computed
+  // here, except replicas.prefetch_units, which needs a plan. Throws a usage error if options contradict each other.
   TrainingOptions on(const Layout& layout, const Here& here = {}) const;
 
-  // The limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. If no micro-batch size was
-  // given, it stays 0 here, so that each layout that an error recommends gets its own default.
+  // Returns the limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. If no micro-batch
+  // size was given, it stays 0, so that each layout that an error recommends gets its own default.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.batch.global, micro_batch_.value_or(0), &all_axes(), options.context};
   }
-  // The same limits before the layout is known. A global batch size of 0 fits any layout, because it will be computed from
-  // the number of replicas.
+  // Returns the same limits before the layout is known. A global batch size of 0 fits any layout, because it is computed
+  // later from the number of replicas.
   LayoutLimits limits(std::int64_t world) const {
     return {shape_.shape(), world, global_batch_.value_or(0), micro_batch_.value_or(0), &all_axes(), asked_.context};
   }
   void take_type(DType dtype) { asked_.compute = dtype; }  // replaces the default type
   std::int64_t steps() const { return steps_; }
-  // A warning if the default warm-up of the learning rate takes most of the steps; else "".
+  // Returns a warning if the default warm-up of the learning rate takes most of the steps, otherwise "".
   std::string long_warmup(const Options& options) const;
   const DocumentMask& document_mask() const { return document_mask_; }
   const ShapeOptions& shape_options() const { return shape_; }
@@ -57,7 +57,7 @@ class Flags {
  private:
   BatchOptions batch_on(const Layout& layout) const;
 
-  TrainingOptions asked_;  // as given; its shape and batch are in shape_, global_batch_ and so on
+  TrainingOptions asked_;  // as given; the shape and the batch are in shape_, global_batch_ and so on
   ShapeOptions shape_;
   DocumentMask document_mask_;
   OffloadPlaces places_;

@@ -10,7 +10,7 @@ namespace chorale::train {
 namespace {
 
 // If a measured step takes more than this many times as long as the simulated step, the output blames busy cores. The
-// simulation has no messages, but these seldom take as long as the passes.
+// simulation has no messages, but messages seldom take as long as the passes.
 constexpr double busy_ratio = 2;
 
 }  // namespace

@@ -1,9 +1,9 @@
-// The measured pipeline of a run: the passes of the last step on all stages. They are recorded in /pipeline, and drawn above
-// a simulation of the same schedule.
+// The measured pipeline of a run, which consists of the passes of the last step on all stages. They are recorded in
+// /pipeline, and drawn above a simulation of the same schedule.
 //
-//   measured    when each pass ran, with the gaps in which stages waited
-//   simulated   the schedule if every pass took the mean time of its kind and messages took none; if `measured` differs,
-//               the cause is outside the schedule
+//   measured    the time of each pass, with the gaps in which stages waited
+//   simulated   the same schedule if every pass takes the mean time of its kind, and messages take no time; if `measured`
+//               differs, the cause is outside the schedule
 #pragma once
 #include "experiments/common/run_record.hpp"
 #include "parallel/step/training.hpp"
@@ -29,7 +29,7 @@ PipelineRow row_of(std::int64_t rank, const PipelineEvent& event);
 void record_pipeline(Recorder& recorder, const std::vector<PipelineRow>& rows);
 
 struct MeasuredPipeline {
-  PipelineTimeline measured, simulated;  // the pipeline that rank 0 belongs to
+  PipelineTimeline measured, simulated;  // the pipeline of rank 0
   std::vector<PipelineRow> rows;         // the passes of all ranks
 };
 
@@ -38,7 +38,7 @@ PipelineSeconds means_of(const PipelineTimeline& timeline,
 
 // Collective. `ranks` has the clock offset of each rank; only rank 0 needs it. Only rank 0 gets the result.
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks);
-// Called on rank 0: records the passes and, if `draws` is set, prints both pictures.
+// Called on rank 0. Records the passes and, if `draws` is set, prints both pictures.
 void report_pipeline(RunRecord& run, const MeasuredPipeline& pipeline, bool draws);
 std::string drawn(const MeasuredPipeline& pipeline);  // the pictures: measured, then simulated
 

@@ -160,7 +160,7 @@ bool LayoutFlags::allows(const Layout& layout) const {
   if (sequence_ && !layout.sequence) return false;
   if (layout.stages() == 1) return true;
   if (chunks_ && layout.chunks != chunks_) return false;
-  // The schedule `naive` is for teaching, so it is listed only if it was requested.
+  // The schedule `naive` is for teaching, so it is included only if the user requested it.
   return schedule_ == "auto" ? layout.schedule != "naive" : layout.schedule == schedule_;
 }
 

@@ -1,9 +1,9 @@
-// The options of the layout. `LayoutFlags` turns them into a layout of ranks, and into a backend and a collective
-// algorithm for each axis of the mesh.
+// The options of the layout. `LayoutFlags` converts them to a layout of ranks, and to a backend and a collective algorithm
+// for each axis of the mesh.
 //
 //   --layout dp2.tp2.pp2.z1     the same as --dp 2 --tp 2 --pp 2 --zero 1. A flag such as --tp overrides its part of the
 //                               layout word, unless the word comes from a source of higher precedence
-//   --backend tp=shm,dp=ucx     one backend for all axes of the mesh, or one each; `dp=ucx,mpi`: mpi on all axes but dp
+//   --backend tp=shm,dp=ucx     one backend for all axes of the mesh, or one per axis; `dp=ucx,mpi`: mpi on all axes but dp
 #pragma once
 #include <string>
 #include <vector>
@@ -15,12 +15,12 @@
 
 namespace chorale::train {
 
-// The values of --backend and --algorithm, by axis. Each part is "tp=shm", for one axis, or "shm", for all axes that no part
-// names. The default for those axes is "auto".
+// The values of --backend and --algorithm, by axis. A part such as "tp=shm" names one axis. A part such as "shm" applies to
+// all axes that no part names. The default for these axes is "auto".
 ByAxis backends_by_axis(const std::vector<std::string>& parts);
 ByAxis algorithms_by_axis(const std::vector<std::string>& parts);
 
-// Declares --order. order_of() is its value as an order; empty: "auto".
+// Declares --order. order_of() converts its value to an order; an empty order means "auto".
 Option& declare_order(Options& options, std::vector<std::string>& words);
 AxisOrder order_of(const std::vector<std::string>& words);
 
@@ -33,16 +33,16 @@ class LayoutFlags : public AskedLayout {
  public:
   void declare(Options& options);
   void take_all() { takes_all_ = true; }  // lets --layout accept "all"; call it before declare
-  // Lets --backend name a machine to simulate, as "simulated:NAME"; call it before declare. simulated() is NAME, or "".
+  // Lets --backend name a machine to simulate, as "simulated:NAME"; call it before declare. simulated() returns NAME, or "".
   void take_simulated() { takes_simulated_ = true; }
   std::string simulated() const;
   bool all() const override { return takes_all_ && word_ == "all"; }
   bool allows(const Layout& layout) const;                 // with --layout all: whether the other flags allow this layout
   Layout asked() const override { return asked(word()); }  // the layout as given; a size of 0 is still to be inferred
-  // The number of ranks in the launch. Without a launcher, only MPI knows it; the result is then the least number of ranks
-  // that the layout needs.
+  // The number of ranks in the launch. Without a launcher, only MPI knows this number; the result is then the smallest
+  // number of ranks that the layout needs.
   std::int64_t ranks_of(const Launch& launch) const;
-  // Throws a usage error if a layout of several ranks was asked for, but the command, such as "train", runs as one process.
+  // Throws a usage error if a layout of several ranks was requested, but the command, such as "train", runs as one process.
   void require_launched(std::int64_t world, const char* command) const;
   Layout layout(std::int64_t world) const;  // the complete layout on `world` ranks; require_fits checks that it is legal
   ByAxis backends() const { return simulated().empty() ? backends_by_axis(backend_) : ByAxis{{"", "auto"}}; }
@@ -57,7 +57,7 @@ class LayoutFlags : public AskedLayout {
   // Returns the layout with the shards that --shard-size or --hpz asks for. All sizes of the layout must be known.
   Layout with_shards(Layout layout, const LayoutWord& word) const;
   // Whether `flag` overrides `part` of the layout word. It does not if the word names this part and comes from a source of
-  // higher precedence than the flag: --layout z1 on the command line overrides zero = 2 in a file.
+  // higher precedence. For example, --layout z1 on the command line overrides zero = 2 in a file.
   bool counts(const std::string& flag, const LayoutWord& word, const std::string& part) const {
     return !word.named.contains(part) || outranks(flag);
   }

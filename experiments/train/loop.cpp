@@ -12,7 +12,7 @@
 namespace chorale::train {
 namespace {
 
-// Shown beside the speed. Dropped choices make a step faster, but MFU counts their flops too.
+// Shown beside the speed, because dropped choices make a step faster, but MFU counts their flops too.
 std::string words_for_drops(const Training& training) {
   if (training.options().shape.experts.capacity == 0) return "";
   return "  dropped " + report::quantity(training.choices().dropped_share(), report::Unit::percent, 2);
@@ -79,7 +79,7 @@ std::string Loop::run() try {
   throw;
 }
 
-// nullopt: the step failed, and training was rolled back to a checkpoint.
+// Returns nullopt if the step failed and training was rolled back to a checkpoint.
 std::optional<StepResult> Loop::step() {
   Training& training = parts_.training;
   parts_.session.runtime->now(fmt::format("step {}", training.steps() + 1));
@@ -122,8 +122,7 @@ bool Loop::report(const StepResult& result, double seconds) {
   return std::ranges::any_of(shares, &RankShare::told_to_stop);
 }
 
-// Called on all ranks. Ranks on the host measure the peak again the first time. Otherwise the step's rate becomes the
-// peak.
+// Called on all ranks. The first time, ranks on the host measure the peak again. Otherwise the step's rate becomes the peak.
 void Loop::exceed_peak(double flops) {
   const bool first = parts_.peak.may_measure_again();
   parts_.peak.exceeded(flops);
@@ -143,8 +142,8 @@ void Loop::say(const StepResult& result, const std::string& speed) {
                           result.rate);
 }
 
-// Returns true, on all ranks, if a signal cut the evaluation short. Launchers kill the ranks a second or two after
-// Ctrl-C, so a long evaluation must not delay the end of the record.
+// Returns true, on all ranks, if a signal cut the evaluation short. Launchers kill the ranks a second or two after Ctrl-C,
+// so a long evaluation must not delay the completion of the record.
 bool Loop::evaluate() {
   Training& training = parts_.training;
   const std::int64_t samples = options_.eval_samples_of(parts_.data);
@@ -163,7 +162,7 @@ bool Loop::evaluate() {
   return false;
 }
 
-// Also called before a save, so that no checkpoint contains a replica that differs.
+// Also called before a save, so that no checkpoint contains a replica that differs from the others.
 void Loop::compare_replicas() {
   parts_.session.runtime->now(fmt::format("comparing replicas after step {}", parts_.training.steps()));
   require_equal_replicas(parts_.training);

@@ -1,4 +1,4 @@
-// The loop of a training run. Every rank runs it; only rank 0 logs and records.
+// The loop of a training run. Every rank executes it; only rank 0 logs and records.
 //
 //   step ─ tell all ranks ─ record ─ evaluate? ─ compare replicas? ─ save? ─ step …      until the last step or a signal
 //    └ NaN or Inf: skip the step, go back to a checkpoint, or end the run (nan_policy.hpp)
@@ -19,7 +19,7 @@
 
 namespace chorale::train {
 
-// The options that steer the loop.
+// The options that control the loop.
 struct LoopOptions {
   std::int64_t eval_interval = 0, eval_samples = 256, log_interval = 10, replica_interval = 100;
   Saving saving;
@@ -31,7 +31,7 @@ struct LoopOptions {
 
 class Loop {
  public:
-  // The parts of a run. Only the recording rank has `records` and `stragglers`. `loaded_from` is the checkpoint that --load
+  // The parts of a run. Only the recording rank has `records` and `stragglers`. `loaded_from`: the checkpoint that --load
   // found, or "".
   struct Parts {
     Session& session;
@@ -48,11 +48,11 @@ class Loop {
   };
   Loop(const Parts& parts, LoopOptions& options, std::int64_t last_step);
 
-  std::string run();  // returns how the run ended, for the record: "ok" or "stopped"
+  std::string run();  // returns the final status for the record: "ok" or "stopped"
 
  private:
   std::optional<StepResult> step();
-  bool report(const StepResult& result, double seconds);  // this and the next return whether a signal asks the run to stop
+  bool report(const StepResult& result, double seconds);  // like evaluate(), returns whether a signal asks the run to stop
   bool evaluate();
   void compare_replicas();
   void exceed_peak(double flops);
@@ -67,7 +67,7 @@ class Loop {
   const double began_;
 };
 
-// Records the peak that MFU refers to. Returns it in words.
+// Records the peak that MFU refers to, and returns it in words.
 std::string note_peak(RunRecord& run, const ProductPeak& peak);
 
 }  // namespace chorale::train

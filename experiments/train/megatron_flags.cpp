@@ -105,7 +105,7 @@ const Word flags[] = {
     nothing_to_say("moe-permute-fusion", kernels),
     only("moe-token-dispatcher-type", "alltoall", "use --moe-dispatch"),
     only("moe-router-dtype", "fp32", "scores are computed in f32"),
-    sets("moe-router-force-load-balancing", "routing", "uniform"),  // Megatron's draws random logits
+    sets("moe-router-force-load-balancing", "routing", "uniform"),  // Megatron draws random logits
     // numerics
     sets("bf16", "dtype", "bf16"),
     sets("fp16", "dtype", "f16"),

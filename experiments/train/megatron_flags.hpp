@@ -1,6 +1,6 @@
-// The table of Megatron-LM's flags, one row per name. Chorale has the same flag, or translates it into one of its options,
-// or ignores it, or refuses it and says what to use instead. `chorale train` and `chorale plan` accept these flags wherever
-// they accept their own.
+// The table of Megatron-LM's flags, one row per name. Chorale either has the same flag, translates it into one of its
+// options, ignores it, or refuses it and says what to use instead. `chorale train` and `chorale plan` accept these flags
+// wherever they accept chorale's flags.
 #pragma once
 #include <string>
 #include <vector>

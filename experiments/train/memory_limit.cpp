@@ -18,7 +18,7 @@ void MemoryLimit::declare(Options& options) {
 
 void MemoryLimit::settle(const mpi::Runtime& runtime) {
   // A rank needs memory that its ledger does not count: libraries, thread stacks, packed operands of matrix products, the
-  // record. For models of 1 to 124 million parameters this was 50 to 120 MiB.
+  // record. For models of 1 to 124 million parameters, the uncounted memory was 50 to 120 MiB.
   constexpr std::int64_t uncounted = 128 << 20;
   const std::int64_t share = available_memory() / mpi::place_on_host(runtime.world()).second - uncounted;
   share_ = std::max<std::int64_t>(1, std::ranges::min(mpi::all_gather(runtime.world(), share)));

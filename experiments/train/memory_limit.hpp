@@ -1,9 +1,10 @@
-// `--memory-limit`: the most bytes a rank may hold. A run whose plan needs more is refused before it allocates anything.
+// `--memory-limit`: the largest number of bytes that a rank may hold. A run whose plan needs more is refused before it
+// allocates anything.
 //
 //   auto     on the host: the memory available there (src/base/available_memory.hpp) when the run starts, divided by the
 //            ranks of the host, minus a reserve for the program itself; on a GPU: the GPU's free memory, divided by the
 //            ranks of the GPU
-//   8G       8 GiB. A warning says if a rank's share of the memory is smaller
+//   8G       8 GiB. If a rank's share of the memory is smaller, a warning says so
 //   0        no limit: the operating system kills a rank that needs too much
 #pragma once
 #include <optional>
@@ -17,17 +18,18 @@ namespace chorale::train {
 class MemoryLimit {
  public:
   void declare(Options& options);
-  // Collective: computes every rank's share. If the limit is `auto`, the smallest one is the limit of all ranks.
+  // Collective. Computes every rank's share of the memory. If the limit is `auto`, the smallest share is the limit of all
+  // ranks.
   void settle(const mpi::Runtime& runtime);
 
   std::int64_t bytes() const { return asked_.value_or(share_); }  // 0: no limit, or auto before settle()
   bool lifted() const { return asked_ == 0; }                     // whether the limit was given as 0
-  std::string about() const;                                      // how an error introduces the number: "the limit is"
-  std::string excess() const { return excess(share_); }           // a warning if a rank has less than the given limit, or ""
+  std::string about() const;                                      // how an error introduces the limit: "the limit is"
+  std::string excess() const { return excess(share_); }           // a warning if some rank has less than the limit, or ""
   std::string excess(std::int64_t has) const;                     // the same for a rank that has `has` bytes
 
  private:
-  std::optional<std::int64_t> asked_;  // the given bytes; none: auto
+  std::optional<std::int64_t> asked_;  // the given bytes; nullopt: auto
   std::int64_t share_ = 0;             // the smallest share of any rank, in bytes
 };
 

@@ -1,11 +1,11 @@
 // The policy for a step whose loss or gradients are NaN or Inf (--on-nan).
 //
 //   abort       the run ends. The error names the step, rank, layer, tensor and element
-//   skip        the step changes no weight, and the run goes on with the next samples
-//   roll-back   the newest checkpoint is loaded, and the run goes on with the samples after the failed step
+//   skip        the step changes no weight, and the run continues with the next samples
+//   roll-back   the newest checkpoint is loaded, and the run continues with the samples after the failed step
 //
-// A run gives up if that cannot help: a weight itself is NaN (skip), there is no checkpoint (roll-back), or too many
-// attempts in a row have failed. /mishaps records every skipped or rolled-back step.
+// A run gives up if the policy cannot help: a weight itself is NaN (skip), there is no checkpoint (roll-back), or too many
+// attempts in a row have failed. The table /mishaps records every skipped or rolled-back step.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -27,15 +27,15 @@ struct MishapRow {
   }
 };
 
-// Throws the step's error with a further line.
+// Throws the step's error, extended by a line with the reason.
 [[noreturn]] void give_up(const NotFinite& error, const std::string& why);
 
 class NanPolicy {
  public:
   void declare(Options& options);
   void check(bool saves_or_loads) const;  // throws a usage error if the policy could never help
-  // Collective. Called after a step has thrown. If the run cannot go on, throws the step's error again. `checkpoints`:
-  // where the newest one is; "": there is none. Returns the result of a skipped step; nullopt after a rollback.
+  // Collective. Called after a step has thrown. If the run cannot continue, throws the step's error again. `checkpoints`:
+  // the place of the newest checkpoint; "": there is none. Returns the result of a skipped step; nullopt after a rollback.
   std::optional<StepResult> handle(const NotFinite& error, Training& training, RunRecord& run,
                                    const std::filesystem::path& checkpoints);
   void stepped() { skips_ = 0; }  // a step succeeded
@@ -44,7 +44,7 @@ class NanPolicy {
   void note(RunRecord& run, const MishapRow& row);
 
   std::string name_ = "abort";
-  int skips_ = 0, rolls_ = 0;  // skipped steps in a row; rollbacks to the same checkpoint
+  int skips_ = 0, rolls_ = 0;  // number of skipped steps in a row, and of rollbacks to the same checkpoint
   std::int64_t rolled_to_ = -1;
   Table* table_ = nullptr;
 };

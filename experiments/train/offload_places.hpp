@@ -1,4 +1,4 @@
-// `--place`: which shards of the model, and which activations, live in a file or on the host instead of memory
+// `--place` selects the model shards and activations that are kept in a file or on the host instead of memory
 // (parallel/step/offload.hpp).
 //
 //   --place optimizer=file                     ZeRO-Infinity for the optimizer's states only
@@ -16,17 +16,17 @@ namespace chorale::train {
 class OffloadPlaces {
  public:
   void declare(Options& options, OffloadOptions& offload);
-  // Throws a usage error if the places contradict each other. With `on_accelerator`, cpu means host.
+  // Throws a usage error if the places contradict each other. If `on_accelerator` is set, "cpu" means the host.
   void place(OffloadOptions& offload, bool on_accelerator) const;
 
  private:
   bool places_any(const std::string& where) const;        // where: "=file", "=host"
-  std::int64_t places_of(const std::string& what) const;  // number of different places for it
+  std::int64_t places_of(const std::string& what) const;  // number of different places for `what`
   std::vector<std::string> places_;
 };
 
-// Throws a usage error if the folder cannot be used, or is too small for the ranks of this host. Only the number of these
-// ranks is known, not which they are. Returns a warning, or "".
+// Throws a usage error if the folder cannot be used, or has too little space for the ranks of this host. Only the number of
+// these ranks is known, so the ranks that offload the fewest bytes are assumed. Returns a warning, or "".
 std::string check_offload(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here,
                           bool on_accelerator);
 

@@ -1,4 +1,4 @@
-// The peak rate of matrix products, in flops per second: the sum over all cores or GPUs that the run uses. MFU (model flops
+// The peak rate of matrix products in flops per second, summed over all cores or GPUs that the run uses. MFU (model flops
 // utilization) is a step's rate divided by this peak.
 //
 //   one rank of each machine (or GPU)   reads the peak from the machine's file, or measures it while the other ranks sleep
@@ -19,19 +19,19 @@
 
 namespace chorale::train {
 
-// Where a rank measures: on `cores` of the CPUs in `cpus`. A rank with 0 cores measures nothing.
+// The CPUs on which a rank measures the peak: `cores` of those in `cpus`. A rank with 0 cores measures nothing.
 struct PeakSite {
   int cores = 0;
   std::vector<int> cpus;
 };
-// By rank. The first rank of each machine measures all cores that the machine's ranks use: `threads` cores for each rank.
-// The other ranks measure nothing.
+// The site of each rank. The first rank of each machine measures all cores that the machine's ranks use: `threads` cores for
+// each rank. The other ranks measure nothing.
 std::vector<PeakSite> sites_of(const std::vector<RankFacts>& ranks, int threads);
 
-// The key under which the machine file keeps the peak of products in this type on this many cores.
+// The key under which the machine file stores the peak of matrix products for this type and number of cores.
 PeakKey host_peak_key(DType dtype, int cores);
 
-// The more reliable measurement: the undisturbed one; if both or neither were disturbed, the faster one.
+// Returns the more reliable measurement: the undisturbed one; if both or neither were disturbed, the faster one.
 MeasuredPeak better(const std::optional<MeasuredPeak>& known, const MeasuredPeak& found);
 
 class ProductPeak {
@@ -39,16 +39,16 @@ class ProductPeak {
   void declare(Options& options);
   void find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,
             const ComputeDevice& device);  // collective
-  // Called on all ranks when a step reached `flops` per second, more than the peak. The first time, ranks on the host
-  // measure the peak again, together. If the step is still faster, or ran on GPUs, its rate becomes the peak.
+  // Called on all ranks when a step reached `flops` per second, which is more than the peak. The first time, ranks on the
+  // host measure the peak again, together. If the step is still faster, or ran on GPUs, its rate becomes the peak.
   void exceeded(double flops);
   bool may_measure_again() const;
   bool measured_again() const { return measured_again_; }
 
   double flops() const { return sum_.flops; }  // the peak of the whole run, in flops per second
   std::string text() const;                    // "471 GFLOP/s in f32 by 2 cores, measured 2026-11-22T05:40:01Z"
-  // Why the machine's file cannot keep a new peak: it is damaged, or it belongs to another machine. "" if it can keep it, or
-  // need not.
+  // The reason why the machine's file cannot store a new peak: it is damaged, or it belongs to a different machine. "" if it
+  // can store the peak, or need not.
   const std::string& file_trouble() const { return file_trouble_; }
 
  private:

@@ -1,6 +1,6 @@
-// The tables in the record of a training run: one row per step in /train, /phases and /memory, one row per evaluation in
-// /eval. A model with experts has /experts, with a row per interval of steps, because a row can have many thousand numbers.
-// A simulated run (simulated.hpp) fills the same rows of /train and of /pipeline (gantt.hpp).
+// The tables in the record of a training run. The tables /train, /phases and /memory have one row per step, and /eval has
+// one row per evaluation. The table /experts has one row per interval of steps, because a row can have many thousand values.
+// A simulated run (simulated.hpp) writes the same rows to /train and to /pipeline (gantt.hpp).
 #pragma once
 #include <limits>
 #include <string>
@@ -21,9 +21,9 @@ struct TrainRow {
   std::uint8_t skipped = 0;
   double dropped_share = std::numeric_limits<double>::quiet_NaN();
 
-  // Sets the columns that follow from step_time and tokens. `peak_flops` is the peak of all ranks together; 0: unknown.
-  // `exposed` and `bubble` are the seconds of the step in which a rank waited for communication and for other stages,
-  // averaged over the ranks.
+  // Sets the columns that are computed from step_time and tokens. `peak_flops`: the peak of all ranks together; 0: unknown.
+  // `exposed` and `bubble`: the seconds of the step in which a rank waited for communication and for other stages, averaged
+  // over the ranks.
   void set_rates(double flops_per_token, double peak_flops, double exposed, double bubble);
 
   static auto columns() {
@@ -101,12 +101,12 @@ struct ExpertsRow {
   }
 };
 
-// Each rank sends this to the other ranks after a step, as raw bytes.
+// The values that each rank sends to all other ranks after a step, as raw bytes.
 struct RankShare {
   StepResult result;
   std::int64_t bytes[categories] = {}, peak[categories] = {};  // by memory category: now, and the peak so far
-  std::int64_t at_peak[categories] = {};                       // by category, when all categories together held the most
-  std::int64_t most = 0;                                       // their sum: the peak of all categories together
+  std::int64_t at_peak[categories] = {};                       // by category, at the time of the peak of their sum
+  std::int64_t most = 0;                                       // the sum of at_peak, which is the peak of all categories
   KeptBlocks free = {};
   bool told_to_stop = false,     // the rank received a signal
       save_is_written = true,    // no checkpoint is being written in the background
@@ -114,13 +114,13 @@ struct RankShare {
 };
 RankShare share_of(const StepResult& result, const Training& training, bool told_to_stop);
 
-// The tables of one run, on the rank that has the recorder.
+// The tables of one run, kept by the rank that has the recorder.
 class TrainRecords {
  public:
   // interval: steps per row of /experts. The newest step of a run ends a row, too.
   TrainRecords(Recorder& recorder, const ModelShape& shape, std::int64_t interval);
   TrainRow step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
-                const std::vector<RankShare>& shares);                        // returns its row of /train
+                const std::vector<RankShare>& shares);                        // returns the row of /train
   void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // with experts; call it after step()
   std::int64_t steps() const { return steps_; }                               // rows of /train
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);

@@ -10,11 +10,11 @@
 namespace chorale::train {
 namespace {
 
-// The bytes of the weights (or their f32 masters) and the moments in a checkpoint.
+// The bytes of the weights (or of their f32 masters) and of the moments in a checkpoint.
 std::int64_t bytes_of_state(const TrainingOptions& o) {
   const bool keeps_16_bits = o.compute != DType::f32 && o.compute != DType::f64 && !o.optimizer.masters;
   const std::int64_t wide = o.compute == DType::f64 ? 8 : 4, weight = keeps_16_bits ? 2 : wide;
-  const std::int64_t value = o.update == UpdateTime::delayed ? size_of(o.compute) : 0;  // saved beside its master
+  const std::int64_t value = o.update == UpdateTime::delayed ? size_of(o.compute) : 0;  // saved in addition to its master
   return o.shape.parameters() * (weight + wide * std::ssize(rule_of(o.optimizer)->moments()) + value);
 }
 
@@ -53,7 +53,7 @@ std::string Saving::check(const std::filesystem::path& folder, const TrainingOpt
                      human_bytes(free), at_once, human_bytes(set));
 }
 
-// Runs a stage of a save. Returns false if the stage failed and the run may go on without this set.
+// Runs a stage of a save. Returns false if the stage failed and the run may continue without this set.
 template <class Do>
 bool Saving::carry_out(RunRecord& run, std::int64_t step, bool may_fail, Do&& stage) {
   try {

@@ -1,11 +1,11 @@
-// When and how a run saves its checkpoints.
+// Controls when and how a run saves its checkpoints.
 //
-//   --save-interval N     a set every N steps, and one at the end
-//   --async-save          training goes on while a set is written; costs a copy of the state in memory
+//   --save-interval N     one set of files every N steps, and one at the end
+//   --async-save          training continues while a set is written; costs a copy of the state in memory
 //   --on-save-error       abort: the run ends if a set cannot be saved. continue: it warns, keeps the earlier sets and tries
 //                         again after the next interval; only the last set of a run must succeed
 //
-// /saves records for each set how long training waited for it, and how long it was written while training went on.
+// For each set, /saves records how long training waited for it, and how long it was written while training continued.
 #pragma once
 #include <memory>
 #include <string>
@@ -31,17 +31,17 @@ struct SaveRow {
 class Saving {
  public:
   void declare(Options& options);
-  // Called before MPI starts. Throws a usage error if options contradict each other, or if `folder` has no room for a set of
-  // the model's state. Returns a warning if it has no room for all sets that exist at the same time, or "".
+  // Called before MPI starts. Throws a usage error if options contradict each other, or if `folder` has no space for one set
+  // of the model's state. Returns a warning if it has no space for all sets that exist at the same time, or "".
   std::string check(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const;
 
   bool due(std::int64_t step) const { return !none_ && interval_ > 0 && step % interval_ == 0; }
   bool any() const { return !none_; }
   bool is_written() const { return !pending_ || pending_->is_written(); }  // on this rank
-  // Collective, as are the others. A save that is still being written is finished first. `last`: no step follows.
+  // Collective, like the functions below. A save that is still being written is finished first. `last`: no step follows.
   void save(Session& session, RunRecord& run, Training& training, bool last);
-  void finish(Session& session, RunRecord& run);        // the save that is being written, if there is one
-  std::int64_t newest_step() const { return newest_; }  // of the sets that this run has saved; −1: none
+  void finish(Session& session, RunRecord& run);        // finishes a save that is being written
+  std::int64_t newest_step() const { return newest_; }  // step of the newest set that this run has saved; −1: none
 
  private:
   template <class Do>

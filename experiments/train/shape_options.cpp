@@ -11,14 +11,14 @@
 namespace chorale::train {
 namespace {
 
-// The options that make up a model shape. `text` returns the option's value for a given shape.
+// The options that define a model shape. `text` returns the option's value for a given shape.
 struct ShapeOption {
   const char* name;
   std::string (*text)(const ModelShape&);
   bool may_change = false;  // true: a resumed run may have a value that differs from the checkpoint's
 };
 
-// A field of the experts as text; empty for a dense model, to which these options do not apply.
+// A field of the expert options as text; empty for a dense model, to which these options do not apply.
 template <class Field>
 std::string of_experts(const ModelShape& s, Field Experts::*field) {
   if (s.experts.count == 0) return "";
@@ -79,14 +79,14 @@ std::vector<Setting> settings_of(const ModelShape& shape, const std::string& ori
 // The global batch size in a run's options, or 0 if it followed from other options.
 std::int64_t batch_in(const std::string& toml_of_run) try {
   return toml::parse(toml_of_run)["global-batch-size"].value_or(std::int64_t{0});
-} catch (const toml::parse_error&) {  // the options of another version
+} catch (const toml::parse_error&) {  // options of a different version
   return 0;
 }
 
 }  // namespace
 
-// A preset sets an option to 0 if its value is the derived one (as many groups as heads, an MLP four times as wide as the
-// model). The value is then derived again when a user overrides the number of heads or the width.
+// If a preset sets an option to 0, its value is derived: as many groups as heads, an MLP four times as wide as the model. It
+// is derived again when a user overrides the number of heads or the width.
 std::vector<Preset> presets() {
   std::vector<Preset> all;
   for (const ModelPreset& preset : model_presets()) {
@@ -103,7 +103,8 @@ std::vector<Preset> presets() {
   return all;
 }
 
-// `shape_options` has neither dropout, which presets do not set, nor the batch, which is not part of the model.
+// Adds dropout and the batch, which `shape_options` lacks: presets do not set dropout, and the batch is not part of the
+// model.
 Foreign read_checkpoint_shape(const std::filesystem::path& path) {
   const Metadata metadata = metadata_of_checkpoint(path);
   const std::string origin = "model " + path.string();

@@ -1,4 +1,4 @@
-// The options that make up a model's shape. Presets and stored models set them as a user would.
+// The options that define a model's shape. Presets and stored models set them as a user would.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,23 +10,24 @@
 
 namespace chorale::train {
 
-// Each model preset, as values of these options.
+// Returns each model preset as values of these options.
 std::vector<Preset> presets();
-// Return a stored model's shape as values of these options. The first reads a checkpoint, and is empty if there is no
-// readable one. The second reads a Hugging Face model folder.
+// Both functions return a stored model's shape as values of these options. The first reads a checkpoint; its result is empty
+// if there is no readable checkpoint. The second reads a Hugging Face model folder.
 Foreign read_checkpoint_shape(const std::filesystem::path& path);
 Foreign read_hugging_face_shape(const std::filesystem::path& folder);
 
-// ", 0.53 of them active" for a model with experts, where a token uses some of the parameters; else "".
+// Returns ", 0.53 of them active" (in millions) for a model with experts, because a token uses only some of the parameters;
+// else "".
 std::string words_for_active(const ModelShape& shape);
 
 class ShapeOptions {
  public:
   void declare(Options& options);
   ModelShape shape() const;  // throws if the shape is invalid
-  // Both throw a usage error with the two values if an option contradicts the shape of a stored model. require_own_shape
-  // allows a shorter sequence. It refuses any other shape option that the command line, the environment or a preset sets,
-  // even if the value agrees.
+  // Both functions throw a usage error with the two values if an option contradicts the shape of a stored model.
+  // require_own_shape allows a shorter sequence. It refuses any other shape option that the command line, the environment or
+  // a preset sets, even if the values agree.
   void require_shape(const ModelShape& model, const std::string& path) const;
   void require_own_shape(const ModelShape& model, const std::string& path) const;
 

@@ -24,8 +24,8 @@
 namespace chorale::train {
 namespace {
 
-// How the ranks of each class spend the time of a step. If the machine file has no accelerators, each class is a single
-// rank.
+// The time that the ranks of each class spend in a step, by kind. If the machine file has no accelerators, each class is a
+// single rank.
 struct Simulated {
   double seconds = 0, peak_flops = 0;  // flops per second of all ranks; 0: unknown
   std::vector<std::string> classes;    // "stage 0"
@@ -92,7 +92,7 @@ void write_step(Recorder& recorder, const Simulated& s, const TrainingOptions& o
   recorder.append(table_of_steps(recorder), row);
 }
 
-// Labels in records have no blanks.
+// Labels in records have no spaces.
 std::vector<std::string> as_labels(std::vector<std::string> words) {
   for (std::string& word : words) word = replace_all(word, ' ', '_');
   return words;

@@ -1,6 +1,7 @@
-// `train --backend simulated:NAME`: one step of a run in virtual time, on one process. The record has the tables of a real
-// run, so that `compare` and `report` show simulated runs like others: /train with the step's time, /pipeline with the
-// passes of the stages, /memory with the planned bytes. /simulated shows how each stage spends its time.
+// `train --backend simulated:NAME` simulates one step of a run in virtual time, on one process. The record has the tables of
+// a real run, so `compare` and `report` treat simulated runs like real runs. The table /train has the step time, /pipeline
+// has the passes of the stages, and /memory has the planned bytes. An additional table /simulated shows how each stage
+// spends its time.
 //
 //   machine of accelerators       the planner's executor (parallel/planner/step.hpp)
 //   calibrated machine file       the forecast of a step (parallel/forecast/step.hpp), up to 63 ranks
@@ -29,7 +30,7 @@ class SimulatedRun {
   std::vector<RankPlan> stages_;  // the plan of each stage's fullest rank
 };
 
-// Throws the usage error for options that only a real run has.
+// Throws the usage error for options that need a real run.
 [[noreturn]] void refuse_simulated(const std::string& name, int ranks);
 
 }  // namespace chorale::train

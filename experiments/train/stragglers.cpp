@@ -57,7 +57,7 @@ std::vector<std::pair<std::size_t, std::string>> Stragglers::step(const std::vec
     std::ranges::sort(paces);
     for (std::size_t i = 0; i < paces.size(); ++i) {
       const auto [pace, rank] = paces[i];
-      const std::size_t middle = (paces.size() - 1) / 2;  // median position when rank i is left out
+      const std::size_t middle = (paces.size() - 1) / 2;  // position of the median if rank i is left out
       const double ratio = pace / paces[middle < i ? middle : middle + 1].first;
       if (ratio > slow_ratio && !named_[rank])
         slow.emplace_back(rank,

@@ -27,7 +27,7 @@ Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topol
   return {std::move(choice), std::move(order.why)};
 }
 
-// A training rank finishes a layer, or a piece of a file, within this time, unless it hangs.
+// A training rank finishes a layer, or a piece of a file, within this time, unless it has hung.
 constexpr double timeout_seconds = 60;
 
 TrainingTeam::TrainingTeam(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
@@ -46,7 +46,7 @@ Mesh TrainingTeam::mesh() const {
 
 std::int64_t TrainingTeam::spare_memory_of(const TrainingOptions& options, int rank) {
   if (options.offload.any()) {
-    mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the default; fixed, because it would grow as large blocks are freed
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the default; set because it would otherwise grow as large blocks are freed
     pool_->hold_at_most(plan_rank(plans(options), rank).peak_bytes);
   }
   return resident_memory().bytes;

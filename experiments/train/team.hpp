@@ -1,5 +1,5 @@
-// Connects the ranks of a run by the chosen backends, and arranges them as a mesh. Tensors are allocated from a
-// pool in the memory that peers can access fastest.
+// Connects the ranks of a run by the chosen backends, and arranges them as a mesh. Tensors are allocated from a pool in the
+// memory that peers can access fastest.
 #pragma once
 #include <optional>
 
@@ -12,12 +12,12 @@
 
 namespace chorale::train {
 
-// Collective: replaces "auto" by the preferred backend that works on every rank. An axis whose groups each lie within one
-// host gets the preferred backend within a host.
+// Collective. Replaces "auto" by the preferred backend that works on every rank. If all groups of an axis are within one
+// host each, the axis gets the preferred backend within a host.
 ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime);
 
-// Chooses the order of the axes if the layout names none and the ranks are on several hosts. `why` is a line for the user,
-// or "".
+// Chooses the order of the axes if the layout names none and the ranks are on several hosts. `why`: a line that tells the
+// user the reason, or "".
 struct Placed {
   ParallelChoice choice;
   std::string why;
@@ -30,8 +30,8 @@ class TrainingTeam {
 
   Mesh mesh() const;                   // collective: builds a new mesh with new groups
   Memory& memory() { return *pool_; }  // for the tensors of this rank
-  // Called before the model exists. With offload, freed blocks go back to the operating system, and the pool keeps few of
-  // them. Returns the resident bytes of the process.
+  // Called before the model exists. With offload, freed blocks are returned to the operating system, and the pool keeps only
+  // few of them. Returns the resident bytes of the process.
   std::int64_t spare_memory_of(const TrainingOptions& options, int rank);
   const ByAxis& backends() const { return choice_.backends; }        // by axis; "auto" is already replaced
   const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"

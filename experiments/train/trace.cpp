@@ -14,7 +14,7 @@
 
 namespace chorale {
 
-// Spans (passes), layers, kernels and calls are sent to rank 0 as JSON in MessagePack.
+// Spans (passes), layers, kernels and calls are sent to rank 0 as JSON, encoded as MessagePack.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Span, kind, step, micro_batch, chunk, begins, ends)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Inner, kernel, step, name, begins, ends, bytes, flops, m, n, k, batch)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Trace::Call, step, axis, operation, algorithm, backend, dtype, bytes, message, started,
@@ -74,7 +74,7 @@ struct CommRow {
   }
 };
 
-// The texts of a column, numbered in order of appearance. The record stores the numbers.
+// The distinct texts of a column, numbered in order of appearance. The record stores the numbers.
 class Words {
  public:
   std::uint8_t number(const std::string& word) {
@@ -106,7 +106,7 @@ void record_calls(Recorder& recorder, const std::vector<RankTrace>& traces) {
   for (const CommRow& row : rows) recorder.append(table, row);
 }
 
-// "3:4" for "3-4", "3,4" or "3..4".
+// Corrects the separator: "3:4" for "3-4", "3,4" or "3..4".
 std::string with_colon(const std::string& text) {
   const std::size_t first = text.find_first_not_of("0123456789"), last = text.find_last_not_of("0123456789");
   if (first == std::string::npos || first == 0 || last + 1 == text.size()) return "";

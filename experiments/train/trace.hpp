@@ -1,9 +1,10 @@
-// `--trace-steps 10:13`: writes what every rank did in steps 10 to 13, on rank 0's clock, to trace.json and to the record.
+// With `--trace-steps 10:13`, writes the events of every rank in steps 10 to 13, on rank 0's clock, to trace.json and to the
+// record.
 //
-//   trace.json   Chrome's trace events for ui.perfetto.dev and chrome://tracing: one process per rank, with tracks for the
+//   trace.json   Chrome's trace events for ui.perfetto.dev and chrome://tracing. One process per rank, with tracks for the
 //                steps, the passes, the layers, the kernels, the pipeline's messages and each other axis; calls in flight
 //                have separate tracks
-//   /comm        only the calls, one row each
+//   /comm        one row for each call
 //
 // A trace costs one gather at the end of the run. Rank 0 then holds the events of all ranks in memory, so the number of
 // events per rank is limited.
@@ -23,10 +24,11 @@ struct TraceSteps {
 };
 TraceSteps trace_steps(const std::string& text);  // "10:13", "10" or ""; otherwise throws a usage error
 
-// How many passes each rank may record in a run of this many ranks; also how many calls, and how many layers and kernels.
+// The number of passes that each rank may record in a run of this many ranks. The same limit holds for calls, and for layers
+// and kernels together.
 std::int64_t trace_room(std::int64_t ranks);
 
-// Collective, called after the last step. Rank 0 writes; only rank 0 needs `ranks`.
+// Collective, called after the last step. Rank 0 writes the trace, so only rank 0 needs `ranks`.
 void write_trace(RunRecord& run, Training& training, const TraceSteps& steps, const mpi::Runtime& runtime,
                  const std::vector<RankFacts>& ranks);
 

@@ -42,10 +42,10 @@ struct FoundFile {
   fs::file_time_type written = fs::file_time_type::min();
 };
 
-// Finds the newest metrics.jsonl below a folder, at most `deep` levels down. Skips links: the runs that they point to are
-// found under their real names.
+// Finds the newest metrics.jsonl below a folder, at most `deep` levels down. Skips symbolic links, because the runs that
+// they point to are also found under their real names.
 void look_below(const fs::path& folder, int deep, FoundFile& newest) {
-  std::error_code gone;  // folders may appear and vanish meanwhile
+  std::error_code gone;  // folders may appear and vanish during the search
   for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end; entry.increment(gone)) {
     std::error_code error;
     if (entry->is_symlink(error) || !entry->is_directory(error)) continue;
@@ -56,8 +56,8 @@ void look_below(const fs::path& folder, int deep, FoundFile& newest) {
   }
 }
 
-// How the run ended, as the guards of its hosts saw it. Ignored if its file was written later, because the run then went on
-// in the same folder.
+// The end of the run, as recorded by the guards of its hosts. Ignored if metrics.jsonl was written later, because the run
+// then continued in the same folder.
 std::string end_seen_by_guards(const fs::path& metrics) try {
   std::error_code error;
   const fs::path folder = metrics.parent_path();

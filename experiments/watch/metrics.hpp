@@ -1,4 +1,4 @@
-// Reads a run's metrics.jsonl while another process writes it. The file may be missing, end in the middle of a line, be
+// Reads a run's metrics.jsonl while a different process writes it. The file may be missing, end in the middle of a line, be
 // truncated or be replaced. The result always consists of the complete lines of the current file.
 //
 //   {"table":"/","run_id":…,"status":"running"}    facts of the run; the last such line says how it ended
@@ -17,7 +17,7 @@ namespace chorale::watch {
 struct WatchedStep {
   std::int64_t step = 0, peak_bytes = 0;
   double time = 0, loss = 0, step_time = 0, tokens_per_s = 0, mfu = 0, communication = 0, bubble = 0;
-  std::optional<double> dropped = {};  // share of the choices of experts; only if these have a capacity
+  std::optional<double> dropped = {};  // share of expert choices that were dropped; only with a capacity
 };
 
 struct Evaluation {
@@ -27,21 +27,21 @@ struct Evaluation {
 
 struct Metrics {
   std::string run_id, command_line, status;  // the status is "running" until the run ends; "": unknown
-  bool killed = false;                       // the guards of its hosts saw it end, and the status comes from them
+  bool killed = false;                       // the guards of the run's hosts saw it end, and gave this status
   std::int64_t ranks = 0, last_step = 0;     // 0: unknown
   std::vector<WatchedStep> steps;
-  std::optional<Evaluation> evaluation;  // the newest
-  std::int64_t proofs = 0;               // layouts that prove has compared
+  std::optional<Evaluation> evaluation;  // the newest evaluation
+  std::int64_t proofs = 0;               // number of layouts that `prove` has compared
 
   bool proves() const { return proofs > 0 || command_line.find(" prove") != std::string::npos; }
   bool ended() const { return !status.empty() && status != "running"; }
-  void take(const std::string& line);  // adds the contents of a line; ignores lines of other tables and invalid lines
+  void take(const std::string& line);  // adds the contents of a line; ignores invalid lines and unknown tables
 };
 
 class MetricsFile {
  public:
-  // Reads what was added to this file since the last call. A replaced file is read from its beginning. Returns false if the
-  // file does not exist.
+  // Reads the text that was added to this file since the last call. A replaced file is read from its beginning. Returns
+  // false if the file does not exist.
   bool read(const std::filesystem::path& path);
   const Metrics& metrics() const { return metrics_; }
   double written_at() const { return written_at_; }  // wall seconds of the last change
@@ -60,8 +60,8 @@ struct WatchedFiles {
   std::filesystem::path suite;  // the suite's metrics.jsonl; its status says whether all runs have ended; empty: no suite
 };
 
-// Finds the run to show. `folder` is a run, its metrics.jsonl, a suite, or a folder of several runs. If there are several
-// runs, finds the run that wrote last.
+// Finds the run to show. `folder` is a run, its metrics.jsonl, a suite, or a folder of several runs. Of several runs, the
+// one that wrote last is shown.
 WatchedFiles find_metrics(const std::filesystem::path& folder);
 
 }  // namespace chorale::watch

@@ -35,8 +35,8 @@ double newest(const Metrics& metrics, double WatchedStep::*what) {
   return count ? sum / count : 0;
 }
 
-// Estimates the remaining time from when steps ended, not from how long they took, because evaluations and checkpoints take
-// time, too.
+// Estimates the remaining time from the times at which steps ended. Step durations are not used, because evaluations and
+// checkpoints take time, too.
 double seconds_to_go(const Metrics& metrics) {
   const std::size_t count = std::min(metrics.steps.size(), newest_steps);
   const WatchedStep &last = metrics.steps.back(), &first = metrics.steps[metrics.steps.size() - count];
@@ -58,7 +58,7 @@ std::string progress(const Metrics& metrics) {
   return text;
 }
 
-// Says that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step. So this is
+// Says that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step. So silence is
 // reported only after ten times the length of a step, and not before ten seconds.
 std::string silence(const Metrics& metrics, const View& view) {
   const double usual = metrics.steps.empty() ? 0 : newest(metrics, &WatchedStep::step_time);
@@ -123,7 +123,7 @@ std::vector<std::string> braille(const std::vector<double>& values, int columns,
   std::vector<int> cells(static_cast<std::size_t>(dots_across / 2 * rows), 0);
   int before = -1;  // the row of the dot to the left, to which steep lines are joined; -1: none
   for (int x = 0; x < dots_across && !values.empty(); ++x) {
-    // If there are many values, a dot is the mean of several; if there are few, each spans several dots.
+    // If there are many values, a dot is the mean of several values; if there are few, each value spans several dots.
     const auto count = static_cast<std::int64_t>(values.size());
     const std::int64_t first = x * count / dots_across, last = std::max(first + 1, (x + 1) * count / dots_across);
     double sum = 0;

@@ -1,4 +1,4 @@
-// The live status of a run, as text:
+// Draws the live status of a run as text:
 //
 //   2026-11-21T03-41-37-train-5fd2  4 ranks  running
 //   step 312/1000  31 %  12.4 s, 27.4 s to go
@@ -27,7 +27,7 @@ struct View {
 };
 
 std::string picture(const Metrics& metrics, const View& view);
-std::string line(const Metrics& metrics, const View& view);  // on one line, for output that is no terminal
+std::string line(const Metrics& metrics, const View& view);  // one line, for output that is not a terminal
 
 // Draws values from left to right as dots, two per column and four per row. Values that are not finite leave a gap.
 std::vector<std::string> braille(const std::vector<double>& values, int columns, int rows);

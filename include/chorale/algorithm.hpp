@@ -1,9 +1,10 @@
-// Algorithms: the table of the library, and what you need to write one of your own (examples/2_own_algorithm.cpp).
+// The library's table of collective algorithms, and the declarations needed to write your own
+// (examples/2_own_algorithm.cpp).
 //
 //   const Algorithm mine{Collective::all_reduce, "line", line, "up the line of ranks, and back down"};
-//   find_flaw(plan_all_ranks(mine, Problem::even(mine.what, 100, 4)))     "" if the algorithm is proved
-//   draw_text(plan_all_ranks(mine, …))                                    what every rank holds after every round
-//   world.choose(mine)                                                    makes the group run it
+//   find_flaw(plan_all_ranks(mine, Problem::even(mine.what, 100, 4)))     "" if the algorithm is correct
+//   draw_text(plan_all_ranks(mine, …))                                    each rank's data after each round
+//   world.choose(mine)                                                    the group now runs this algorithm
 #pragma once
 #include <chorale/element.hpp>
 #include <chorale/schedule.hpp>
@@ -17,42 +18,45 @@ struct Algorithm {
   const char* name;
   Schedule (*plan)(const Problem&);  // pure: the schedule depends only on the problem
   const char* about;
-  bool (*fits)(const Problem&) = nullptr;  // whether it can solve a problem; nullptr: it solves all
+  bool (*fits)(const Problem&) = nullptr;  // whether the algorithm can solve a problem; nullptr: it solves all
 };
 
 inline bool fits(const Algorithm& algorithm, const Problem& problem) { return !algorithm.fits || algorithm.fits(problem); }
 inline bool power_of_two_ranks(const Problem& p) { return (p.size & (p.size - 1)) == 0; }
 
 const std::vector<Algorithm>& all_algorithms();
-const Algorithm* find_algorithm(Collective what, const std::string& name);  // nullptr if none has that name
+const Algorithm* find_algorithm(Collective what, const std::string& name);  // nullptr if there is none
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);
-// The same for problems that differ between ranks, for example those of an uneven all_to_all. `problems` is in rank order.
+// Plans all ranks when their problems differ, as in an uneven all_to_all. `problems` has one problem per rank, in rank
+// order.
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems);
 
 // ── proof and picture ──
 
-// Returns "" if the schedules (one per rank, in rank order) are correct. Otherwise describes a flaw and names its rank, step
-// and element.
+// Returns "" if the schedules (one per rank, in rank order) are correct. If they are not correct, returns the description of
+// a flaw, with the rank, the step and the element.
 std::string find_flaw(const std::vector<Schedule>& ranks);
 
-// Shows what every rank holds after each round, one column per block of the vector, and what it sends in that round. A cell
-// names the ranks whose contributions are in it: 0+3; Σ means all of them, and · nothing yet. With more than 8 ranks, a cell
-// counts the ranks. ⇒ marks messages between hosts.
+// Returns a table for the start and for each round, with a row per rank and a column per block of the vector. The last
+// column lists the blocks that the rank sends in the round. A cell names the ranks that have contributed to the block, such
+// as 0+3. Σ means that all ranks have contributed; · means that the rank has no data of the block yet. With more than 8
+// ranks, a cell shows only the number of ranks. ⇒ marks messages between hosts.
 std::string draw_text(const std::vector<Schedule>& ranks);
 
-// ── what a call runs ──
+// ── the algorithm of a call ──
 
-// Whether the native collective gives the same results as our algorithms, except for the rounding of floating-point sums and
-// products. Open MPI's sums of u8 saturate; our sums wrap. The min and max of MPI and NCCL may lose a NaN, depending on rank
-// order; our min and max always keep it. MPI limits counts to an int.
+// Whether the backend library's own collective ("native") returns the same results as Chorale's algorithms, apart from the
+// rounding of floating-point sums and products. Open MPI's u8 sums saturate, whereas Chorale's u8 sums wrap around. In MPI
+// and NCCL, min and max may drop a NaN, depending on rank order; Chorale's min and max always propagate a NaN. MPI's element
+// counts are limited to an int.
 bool native_agrees(const Problem& problem, DType dtype, Redop op);
 
 struct Choice {
   std::string algorithm;           // a name in the table of algorithms, or "native"
-  int chunks = 1;                  // number of chunks into which its schedule is cut
-  std::string why;                 // the reason, for people to read
+  int chunks = 1;                  // the schedule is cut into this many chunks
+  std::string why;                 // the reason for the choice, as readable text
   const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
-  bool everywhere = false;         // requested for every collective that has an algorithm of this name
+  bool everywhere = false;         // the user requested this name for all collectives that have it
 };
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
-// A Buffer owns memory. A Slice refers to elements in memory but does not own them. An Allocator creates buffers and counts
-// their bytes in a Ledger.
+// A Buffer owns memory. A Slice refers to elements in memory but does not own the memory. An Allocator creates buffers and
+// counts their bytes in a Ledger.
 //
 //   Allocator& memory = world.allocator();                       memory that peers read directly
 //   Buffer b = memory.allocate(1 << 20, Category::comm);         throws MemoryRefused if there is no room
@@ -23,20 +23,20 @@ struct Slice {
   std::int64_t count = 0;
   DType dtype = DType::f32;
   Device device = {};
-  Memory* memory = nullptr;  // for device data: the Memory that copies it
+  Memory* memory = nullptr;  // for device data: the Memory that can copy the data
 
   std::int64_t bytes() const { return count * size_of(dtype); }
   Slice narrow(std::int64_t first, std::int64_t length) const;  // bounds-checked
 };
 
-// Thrown when an allocation is refused. If the caller can suggest a better fix than a smaller model, it calls with_fix() to
-// replace the error's fix line.
+// Thrown when an allocation is refused. with_fix() returns the same error with a different fix line, for callers that know a
+// better fix.
 class MemoryRefused : public Error {
  public:
   MemoryRefused(const std::string& what, const std::string& numbers, const std::string& fix, std::int64_t room_bytes,
                 std::source_location where = std::source_location::current())
       : Error(Exit::runtime, what, numbers, fix, where), what_(what), numbers_(numbers), room_bytes_(room_bytes) {}
-  std::int64_t room_bytes() const { return room_bytes_; }  // how many bytes this rank can hold in total
+  std::int64_t room_bytes() const { return room_bytes_; }  // the most bytes that this rank can hold in total
   Error with_fix(const std::string& fix) const { return {exit(), what_, numbers_, fix, where()}; }
 
  private:
@@ -52,13 +52,13 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  void* data() const { return data_; }  // nullptr if phantom
+  void* data() const { return data_; }  // nullptr for a phantom buffer
   std::int64_t bytes() const { return bytes_; }
   Category category() const { return category_; }
-  void count_as(Category category);  // from now on, the ledger counts the bytes in this category
+  void count_as(Category category);  // moves the buffer's bytes to this category of the ledger
   Memory* memory() const { return memory_; }
   Device device() const;
-  bool phantom() const;  // the ledger counts its bytes, but no memory was allocated
+  bool phantom() const;  // true: the ledger counts the bytes, but no memory is allocated
 
  private:
   void swap(Buffer& other) noexcept;
@@ -77,7 +77,7 @@ class Allocator {
     Memory* const other = others_[static_cast<std::size_t>(category)];
     return Buffer(other ? *other : memory_, ledger_, bytes, category);
   }
-  // From now on, buffers of this category are allocated from `other`, a different memory of the same device.
+  // Later allocations of this category use `other`, a different memory of the same device.
   void take_from(Memory& other, Category category) { others_[static_cast<std::size_t>(category)] = &other; }
   Ledger& ledger() const { return ledger_; }
   Memory& memory() const { return memory_; }
@@ -90,7 +90,7 @@ class Allocator {
 };
 
 // The memory of GPU `index`, for Communicator::use_device, or pinned host memory (index −1). Throws if the CUDA plugin does
-// not load. A GPU that does not work causes an error at the first allocation.
+// not load. If the GPU does not work, the first allocation throws.
 std::shared_ptr<Memory> cuda_memory(int index);
 
 }  // namespace chorale

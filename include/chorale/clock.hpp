@@ -1,4 +1,4 @@
-// Injected time: all code reads the time through a Clock, so that tests and simulators can run on virtual time.
+// All code reads the time through a Clock, so that tests and simulators can run on virtual time.
 #pragma once
 #include <string>
 
@@ -19,7 +19,7 @@ class SystemClock : public Clock {
   void sleep(double seconds) override;
 };
 
-// Time that passes only in sleep().
+// A clock that advances only in sleep().
 class VirtualClock : public Clock {
  public:
   double seconds() const override { return now_; }

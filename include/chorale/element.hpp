@@ -1,5 +1,5 @@
-// Element types, and the operators that combine elements. The 16-bit floats are storage only: kernels widen them to f32,
-// compute, and round once (to nearest, ties to even) when they store. `visit` turns a DType known at run time into a type:
+// Element types, and the operators that combine elements. The 16-bit floats are storage formats: kernels widen them to f32,
+// compute in f32, and round each result once (to nearest, ties to even). `visit` converts a run-time DType to a C++ type:
 //
 //   visit(slice.dtype, [&]<class T>(Type<T>) { sum<T>(…); });
 #pragma once
@@ -20,7 +20,7 @@ constexpr auto names_of(DType) { return Names{"type", "f32", "f64", "f16", "bf16
 std::int64_t size_of(DType dtype);
 bool is_floating(DType dtype);
 
-// The operators of reducing collectives. min and max keep a NaN. Integer sums and products wrap around.
+// The reduction operators of collectives. min and max propagate a NaN. Integer sums and products wrap around.
 enum class Redop : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr const char* redop_names[] = {"sum", "prod", "min", "max", "avg"};
 
@@ -32,28 +32,29 @@ struct bf16 {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
     const std::uint32_t rounded = word + 0x7fffu + ((word >> 16) & 1u);
-    bits = static_cast<std::uint16_t>((is_nan ? word | 0x00400000u : rounded) >> 16);  // a NaN stays a NaN, made quiet
+    bits = static_cast<std::uint16_t>((is_nan ? word | 0x00400000u : rounded) >> 16);  // a NaN becomes a quiet NaN
   }
   constexpr operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 };
 
-// IEEE half: 5 bits of exponent, 11 of precision, largest finite value 65504.
+// IEEE half precision: 5 exponent bits, 11 bits of precision, largest finite value 65504.
 struct f16 {
   std::uint16_t bits = 0;
   f16() = default;
   constexpr explicit f16(float value) : bits(narrow(value)) {}
   constexpr operator float() const { return widen(bits); }
 
-  // narrow and widen compute every case and select one. They have no branches, so loops over them vectorize.
+  // narrow and widen compute all cases and select one result. Both functions contain no branches, so loops that call them
+  // vectorize.
   static constexpr std::uint16_t narrow(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = word & 0x7fffffffu;
     const std::uint32_t normal = (magnitude + 0x0fffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
-    // Below 2^-14, halves are multiples of 2^-24. A float from 0.5 to 1 is a multiple of 2^-24 too, so adding 0.5 rounds the
-    // value to a half, to nearest even.
+    // Half-precision values below 2^-14 are multiples of 2^-24. A float between 0.5 and 1 is a multiple of 2^-24 too. So
+    // adding 0.5 rounds the value to the nearest half-precision value, ties to even.
     const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
     std::uint32_t half = magnitude < 0x38800000u ? subnormal : normal;
-    half = magnitude >= 0x477ff000u ? 0x7c00u : half;  // rounds to 65536 or more: infinity
+    half = magnitude >= 0x477ff000u ? 0x7c00u : half;  // would round to 65536 or more: infinity
     half = magnitude > 0x7f800000u ? 0x7e00u : half;   // NaN
     return static_cast<std::uint16_t>(half | (word >> 16 & 0x8000u));
   }

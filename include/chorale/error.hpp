@@ -1,5 +1,5 @@
-// Errors: one exception type. It carries three lines for the user (what, the numbers, the fix), the source location, and the
-// program's exit code.
+// The library's exception type. An Error carries three lines for the user (what is wrong, the numbers, the fix), the source
+// location, and the program's exit code.
 //
 //   error: batch sizes do not divide                       what
 //     global_batch_size 24 is not a multiple of 16         the numbers
@@ -19,7 +19,7 @@ class Error : public std::runtime_error {
  public:
   Error(Exit exit, std::string what, std::string numbers, std::string fix,
         std::source_location where = std::source_location::current());
-  // An error with any number of lines after the first.
+  // Creates an error with any number of lines after the first line.
   Error(Exit exit, const std::string& what, const std::vector<std::string>& lines,
         std::source_location where = std::source_location::current());
 
@@ -31,8 +31,8 @@ class Error : public std::runtime_error {
   std::source_location where_;
 };
 
-// Another rank failed or left first, so this one cannot go on. If that rank has printed its own error, this one need not be
-// printed.
+// Thrown when this rank cannot continue because another rank failed or left first. If the other rank has printed its error,
+// this error need not be printed.
 class Consequence : public Error {
  public:
   Consequence(std::string what, std::string numbers, std::string fix,
@@ -40,7 +40,7 @@ class Consequence : public Error {
       : Error(Exit::runtime, std::move(what), std::move(numbers), std::move(fix), where) {}
 };
 
-// The user asked for something impossible: exit 2, three lines, no source location.
+// Throws an error for a request that is impossible: exit code 2, three lines, no source location.
 [[noreturn]] void usage_error(std::string what, std::string numbers, std::string fix,
                               std::source_location where = std::source_location::current());
 

@@ -1,4 +1,4 @@
-// Devices that hold memory, the purposes of memory, and a count of the bytes that a rank holds.
+// Memory devices, the categories of memory, and the Ledger, which counts the bytes that a rank holds.
 //
 //   Ledger (per rank)      params  grads  optimizer  activations  comm  workspace  data
 //     current, peak           …      …        …            …        …        …       …     against one limit
@@ -16,7 +16,7 @@ struct Device {
   Kind kind = Kind::host;
   int index = 0;
   bool operator==(const Device&) const = default;
-  bool is_host() const { return kind != Kind::cuda && kind != Kind::file; }  // the CPU can load and store there
+  bool is_host() const { return kind != Kind::cuda && kind != Kind::file; }  // whether the CPU can access this memory
 };
 std::string name_of(Device device);  // "host", "cuda:1"
 
@@ -24,19 +24,20 @@ enum class Category : std::uint8_t { params, grads, optimizer, activations, comm
 inline constexpr const char* category_names[] = {"params", "grads", "optimizer", "activations", "comm", "workspace", "data"};
 inline constexpr std::size_t categories = std::size(category_names);
 
-// Counts the bytes that one rank holds; used by one thread.
+// Counts the bytes that one rank holds. Only one thread may use a Ledger.
 class Ledger {
  public:
   explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
 
   bool allows(std::int64_t bytes) const { return limit_ == 0 || bytes <= limit_ - total_; }
-  void add(Category category, std::int64_t bytes);  // negative when memory is freed
+  void add(Category category, std::int64_t bytes);  // `bytes` is negative when memory is freed
 
   std::int64_t current(Category category) const { return current_[static_cast<std::size_t>(category)]; }
   std::int64_t peak(Category category) const { return peak_[static_cast<std::size_t>(category)]; }
   std::int64_t total() const { return total_; }
   std::int64_t total_peak() const { return total_peak_; }
-  // The bytes of the category when the total first reached its peak. The sum over all categories is total_peak().
+  // Returns the category's bytes at the time when the total first reached its peak. The sum over all categories is
+  // total_peak().
   std::int64_t at_peak(Category category) const { return at_peak_[static_cast<std::size_t>(category)]; }
   std::int64_t limit() const { return limit_; }
   std::string summary() const;  // "params 1.0 GiB, grads 512.0 MiB": the memory held now

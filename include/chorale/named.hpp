@@ -1,10 +1,10 @@
-// Enumerations whose values users give by name: `--optimizer sgd` selects OptimizerKind::sgd. A function names_of() beside
-// the enumeration lists the names in the order of the values:
+// Support for enumerations whose values users write as names. For example, `--optimizer sgd` selects OptimizerKind::sgd. A
+// function names_of() beside the enumeration lists the names in the order of the values:
 //
 //   enum class OptimizerKind : std::uint8_t { adamw, sgd };
 //   constexpr auto names_of(OptimizerKind) { return Names{"optimizer", "adamw", "sgd"}; }
 //
-// A name is converted to a value where it enters the program: by the option parser, by the reader of a file, or by
+// A name is converted to a value where it enters the program: in the option parser, in the reader of a file, or in
 // named<OptimizerKind>("sgd"). All other code uses the values and compares no strings. So a misspelled value in source code
 // is a compile error.
 #pragma once
@@ -18,7 +18,7 @@ namespace chorale {
 
 template <std::size_t count>
 struct Names {
-  const char* what;  // what errors call a value: "optimizer"
+  const char* what;  // the word for a value in errors: "optimizer"
   std::array<const char*, count> names;
 
   template <class... Name>
@@ -32,7 +32,7 @@ concept Named = requires(Enum value) {
   names_of(value).names;
 };
 
-// The index of `name`. An unknown name is a usage error that suggests the nearest one.
+// Returns the index of `name`. For an unknown name, throws a usage error that suggests the nearest name.
 std::size_t index_of_name(const char* what, std::span<const char* const> names, const std::string& name);
 
 template <Named Enum>
@@ -52,7 +52,7 @@ Enum named(const std::string& name) {
   return static_cast<Enum>(index_of_name(all.what, all.names, name));
 }
 
-// The row of a table with this name.
+// Returns the table row with this name.
 template <class Row>
 const Row& row_named(const std::vector<Row>& table, const char* what, const std::string& name) {
   std::vector<const char*> names;

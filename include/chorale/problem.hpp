@@ -1,5 +1,5 @@
-// The input of an algorithm: which collective, how many ranks, which blocks. Counts are 64-bit, in elements. This table
-// shows the buffers of each collective, where n is the length of the whole vector:
+// A Problem is the input of an algorithm: the collective, the number of ranks, and the blocks. Counts are 64-bit numbers of
+// elements. This table shows the buffers of each collective, where n is the length of the complete vector:
 //
 //   collective       input              output             blocks
 //   all_reduce       n                  n                  n cut evenly
@@ -57,10 +57,11 @@ class Blocks {
   std::vector<std::int64_t> starts_{0};
 };
 
-// The hosts of some of the ranks, numbered in the order of their first rank; empty if these ranks are on one host.
+// Returns the host of each of these ranks. Hosts are numbered in the order of their first rank. The result is empty if all
+// of these ranks are on one host.
 std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>& hosts);
-std::vector<int> hosts_among(const std::vector<int>& hosts);  // of all ranks
-int number_of_hosts(const std::vector<int>& hosts);           // `hosts` has the host of each rank; empty: 1
+std::vector<int> hosts_among(const std::vector<int>& hosts);  // for all ranks
+int number_of_hosts(const std::vector<int>& hosts);           // `hosts`: the host of each rank; empty: one host
 
 struct Problem {
   Collective what;
@@ -68,21 +69,21 @@ struct Problem {
   int size = 1;
   int root = 0;
   Blocks blocks;
-  bool in_place = false;        // input and output are parts of one vector: see input_home()
-  Blocks taken = {};            // all_to_all: the blocks this rank receives; `blocks` are those it sends
+  bool in_place = false;        // true: input and output are parts of one vector (input_home)
+  Blocks taken = {};            // all_to_all: the received blocks; `blocks` are the sent blocks
   std::vector<int> hosts = {};  // the host of each rank, in any numbering; empty: one host
 
-  // Rank 0's problem, with `count` elements cut evenly, as in most calls. For an all_to_all, `count` is the length of one
-  // rank's input, and all blocks have count / size elements.
+  // Returns rank 0's problem if `count` elements are cut evenly, which is the most common case. For an all_to_all, `count`
+  // is the length of one rank's input, and all blocks have count / size elements.
   static Problem even(Collective what, std::int64_t count, int size, int root = 0, bool in_place = false,
                       std::vector<int> hosts = {});
-  // The problems of all ranks for an all_to_all where rank a sends counts[a][b] elements to rank b.
+  // Returns the problems of all ranks for an all_to_all in which rank a sends counts[a][b] elements to rank b.
   static std::vector<Problem> exchange(const std::vector<std::vector<std::int64_t>>& counts, bool in_place = false,
                                        const std::vector<int>& hosts = {});
   std::int64_t input_count() const;
   std::int64_t output_count() const;
-  Problem at(int other_rank) const;  // the same call on another rank; wrong for an uneven all_to_all: see exchange
-  // Whether a rank's input, or its output, is only its own block of the vector.
+  Problem at(int other_rank) const;  // the same call on another rank; wrong for an uneven all_to_all (see exchange)
+  // takes_block: a rank's input is only its own block of the vector. gives_block: a rank's output is only its own block.
   bool takes_block() const { return what == Collective::all_gather || what == Collective::gather; }
   bool gives_block() const { return what == Collective::reduce_scatter || what == Collective::scatter; }
   // In place, input[i] is element input_home() + i of the shared vector, and output[i] is element output_home() + i.

@@ -1,5 +1,5 @@
-// A program's start: run_ranks starts MPI, runs your function on every rank, and ends MPI. Not yet stable: a way to start
-// without MPI will come.
+// run_ranks starts MPI, calls your function on every rank, and finalizes MPI. run_ranks is not yet stable: a later version
+// will also start programs without MPI.
 //
 //   int main() { return mpi::run_ranks([](const mpi::Runtime& runtime) { … }); }
 #pragma once
@@ -17,15 +17,17 @@ struct Launch;
 
 namespace chorale::mpi {
 
-// This process as a rank of MPI. It must be the first object in main, so that everything else is destroyed before MPI is
-// finalized; run_ranks sees to that. A program may also initialize MPI itself, at least with MPI_THREAD_FUNNELED. Then it
-// must also finalize MPI itself. Messages of the library never mix with the program's own.
+// A Runtime represents this process as an MPI rank. A Runtime must be the first object in main, so that everything else is
+// destroyed before MPI is finalized. run_ranks ensures this order of destruction. A program that initializes MPI itself must
+// use at least MPI_THREAD_FUNNELED, and must also finalize MPI itself. The library's messages are never matched with the
+// program's messages.
 class Runtime {
  public:
   Runtime();
   explicit Runtime(const Launch& launch);
-  // The ranks of `whole` that pass the same color, in the order of `whole`. All ranks of `whole` call this; a rank that
-  // passes a negative color belongs to no part and gets rank −1. `whole` must outlive this Runtime.
+  // Creates a Runtime for the ranks of `whole` that pass the same color, in the rank order of `whole`. All ranks of `whole`
+  // must call this constructor. A rank that passes a negative color is in no such Runtime and gets rank −1. `whole` must
+  // outlive this Runtime.
   Runtime(const Runtime& whole, int color);
   ~Runtime();
 
@@ -33,14 +35,14 @@ class Runtime {
   int size() const { return size_; }
   int launched_rank(int rank) const;      // the number of `rank` among all launched ranks
   Flight* flight() const;                 // this rank's flight recorder; null without a guard
-  void now(std::string_view what) const;  // records there what this rank is doing
+  void now(std::string_view what) const;  // records this rank's activity in the flight recorder
 
-  // Ends all ranks at once. If only this rank ended, the others would wait for it forever.
+  // Ends all ranks at once. If only this rank ended, the other ranks would wait for it forever.
   [[noreturn]] void abort(int exit_code) const;
   [[noreturn]] void abort(const std::exception& error) const;  // prints the error first
 
-  // For the library itself: a duplicate of MPI_COMM_WORLD, or a part of it. It returns a type of MPI, so it is defined in
-  // src/base/mpi.hpp, which includes <mpi.h>.
+  // For the library itself: returns a duplicate of MPI_COMM_WORLD, or a communicator of some of its ranks. The return type
+  // is an MPI type, so the function is defined in src/base/mpi.hpp, which includes <mpi.h>.
   auto world() const;
 
  private:
@@ -52,8 +54,8 @@ class Runtime {
   int size_ = 1;
 };
 
-// The main function of a program: starts MPI, runs `body` on every rank, ends MPI. The rank that throws prints its error
-// and ends all ranks. Returns main's exit code.
+// Starts MPI, runs `body` on every rank, and finalizes MPI. If `body` throws on a rank, that rank prints the error and ends
+// all ranks. Returns the exit code for main.
 int run_ranks(const std::function<void(const Runtime&)>& body);
 
 }  // namespace chorale::mpi

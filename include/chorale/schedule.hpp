@@ -1,14 +1,15 @@
-// A schedule is one rank's part of a collective algorithm, as plain data: what to send, receive, reduce and copy, and which
-// steps each step waits for. The same data is proved (algorithm.hpp), drawn, priced and executed.
+// A schedule is one rank's part of a collective algorithm, stored as plain data. The schedule lists the rank's sends,
+// receives, reductions and copies. For each step, the schedule also lists the earlier steps that must be over first. The
+// same schedule is proved correct (algorithm.hpp), drawn, priced and executed.
 //
 //   ring all-reduce, rank 0 of 2      0  send         to 1    input[4..8)
 //                                     1  recv_reduce  from 1  input[0..4) + received → output[0..4)
 //                                     2  send         to 1    output[0..4)                            after 1
 //                                     3  recv         from 1  output[4..8)
 //
-// "after" names the steps that a step waits for. An algorithm only lists steps, and add() finds these waits. A step waits
-// for an earlier step if both access the same elements and one of the two writes them. An algorithm may request further
-// waits. Empty messages are left out, by sender and receiver alike.
+// In the picture, "after" names the steps that a step waits for. An algorithm only lists steps, and add() finds the
+// dependencies. A step waits for an earlier step if both steps access the same elements and one of the two steps writes the
+// elements. An algorithm may request further dependencies. Sender and receiver both omit empty messages.
 #pragma once
 #include <chorale/problem.hpp>
 #include <cstdint>
@@ -25,7 +26,7 @@ struct Range {  // consecutive elements of one buffer
   std::int64_t first = 0, count = 0;
 };
 
-// recv_reduce adds the received ranges and this rank's own, in rank order. reduce adds its ranges in the order of src.
+// recv_reduce adds the received ranges and this rank's own range, in rank order. reduce adds its ranges in the order of src.
 enum class Kind : std::uint8_t { send, recv, recv_reduce, reduce, copy };
 inline constexpr const char* kind_names[] = {"send", "recv", "recv_reduce", "reduce", "copy"};
 
@@ -37,7 +38,7 @@ struct Step {
   Range dst;  // where recv and copy write, and where recv_reduce and reduce put the sum; unused by send
   std::vector<int> after = {};  // steps of this rank that must be over first
   int round = 0;                // number of round() calls before this step
-  bool put = false;             // send: on mapped memory, the sender writes to the receiver; otherwise the receiver reads
+  bool put = false;             // send on mapped memory: the sender writes (true) or the receiver reads (false)
 };
 
 class LastAccess;
@@ -51,10 +52,10 @@ class Schedule {
   Schedule& operator=(Schedule&&) noexcept;
   ~Schedule();
 
-  // Later sends get a later round number than earlier ones but do not wait for them. Drawing, pricing
-  // and the order of chunks use these numbers.
+  // Starts a new round. Later sends get a higher round number than earlier sends but do not wait for them. Drawing, pricing
+  // and the order of chunks use the round numbers.
   void round() { ++round_; }
-  // Later steps wait for all earlier ones: for algorithms whose rounds must not overlap.
+  // Makes all later steps wait for all earlier steps. Algorithms whose rounds must not overlap use this function.
   void wait_for_all();
 
   void send(int peer, Range what) { send(std::vector<int>{peer}, what); }
@@ -69,7 +70,8 @@ class Schedule {
   void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into, {}, round_}); }
   Range scratch(std::int64_t count);  // new scratch elements
 
-  // Adds a step of any kind. It also waits for the steps `ordered`. Returns its number, or −1 if the step is empty.
+  // Adds a step of any kind, which also waits for the steps in `ordered`. Returns the step's number, or −1 if the step is
+  // empty.
   int add(Step step, const std::vector<int>& ordered = {});
   // Adds the steps of `part`, a schedule for the ranks `members` of this problem. On this rank, the ranges `input` and
   // `output` serve as the input and output of `part`.
@@ -81,20 +83,21 @@ class Schedule {
   const Problem& problem() const { return problem_; }
   std::int64_t scratch_count() const { return scratch_; }
   std::int64_t elements_sent() const;
-  std::int64_t elements_crossing() const;  // of these, to ranks on other hosts (Problem::hosts)
+  std::int64_t elements_crossing() const;  // elements sent to other hosts (Problem::hosts)
   std::string describe() const;            // one line per step
 
  private:
   LastAccess& last_access(const Range& range);
   std::vector<int> needed(std::vector<int>& earlier) const;
   Problem problem_;
-  std::vector<LastAccess> last_access_;  // by Place; in place, output shares the entry of input
+  std::vector<LastAccess> last_access_;  // indexed by Place; in an in-place call, output uses the entry of input
   int round_ = 0;
   int fence_ = 0, fence_before_ = 0;  // new steps wait for steps fence_before_ … fence_ − 1
   std::int64_t scratch_ = 0;
 };
 
-// These compare ranges and steps of one rank. In place, input and output are the same vector, so their ranges may overlap.
+// These functions compare ranges and steps of one rank. In an in-place call, input and output are the same vector, so an
+// input range may overlap an output range.
 bool same_start(const Problem& problem, const Range& a, const Range& b);  // both begin at the same element
 bool overlap(const Problem& problem, const Range& a, const Range& b);     // at least one element is in both
 bool conflict(const Problem& problem, const Step& a, const Step& b);      // one step writes what the other reads or writes

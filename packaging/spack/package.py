@@ -1,4 +1,4 @@
-"""Spack recipe (Spack 1.0 or newer). It names no place to download from: it builds a checkout.
+"""Spack recipe (Spack 1.0 or newer). It builds a checkout, because it has no download address.
 
    spack repo create chorale-repo && mkdir -p chorale-repo/packages/chorale       once; Spack prints the folder
    cp packaging/spack/package.py chorale-repo/packages/chorale/ && spack repo add chorale-repo
@@ -42,7 +42,7 @@ class Chorale(MakefilePackage, CudaPackage):
 
     @property
     def settings(self):
-        """What `make help` lists under `make NAME=value`. An empty value leaves a library out, even where it is found."""
+        """Returns settings for make (`make help` lists them). An empty value excludes a library, even if it is found."""
         spec = self.spec
         found = [
             "SETUP=",

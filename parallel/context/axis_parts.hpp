@@ -27,9 +27,12 @@ class AxisParts {
   std::int64_t part_of(std::int64_t rank) const { return part_of_[static_cast<std::size_t>(rank)]; }
   std::int64_t index(std::int64_t rank) const { return index_[static_cast<std::size_t>(rank)]; }  // index within its part
   std::int64_t part() const { return part_of(axis_.rank()); }                                     // this rank's part
-  std::int64_t rank() const { return index(axis_.rank()); }                                       // this rank's index in it
+  std::int64_t rank() const {
+    return index(axis_.rank());
+  }  // this rank's index in its
+     // part
 
-  // rows(from, to) is the number of rows that rank `from` of the axis sends to rank `to` of its part.
+  // rows(from, to) is the number of rows that rank `from` of the axis sends to rank `to` of the axis, in the same part.
   template <class F>
   RowsBetween between(F rows) const {
     RowsBetween all;

@@ -14,8 +14,8 @@ struct CutBlock {
   std::int64_t work;
 };
 
-// Twice the number of pairs of these tokens and the keys that they see. A token's pair with its own key counts as half, so
-// the result is an integer.
+// Twice the number of (query, key) pairs in which a query of these tokens sees the key. A token's pair with its own key
+// counts as half, so the result is an integer.
 std::int64_t work_of(std::span<const std::int32_t> positions) {
   std::int64_t work = 0;
   for (const std::int32_t position : positions) work += 2 * std::int64_t{position} + 1;

@@ -1,5 +1,6 @@
-// Cuts each packed sample so that the load of its documents is balanced. A token's causal load is the number of tokens
-// before it in its document. So a late block is cheap if a document has just begun there, and any fixed cut is uneven:
+// Divides packed samples among context-parallel ranks so that all ranks have similar attention load. A token's causal load
+// is the number of tokens before it in its document. So a block late in a sample is cheap if its document has just begun,
+// and any fixed cut is uneven:
 //
 //   2 ranks, 8 blocks    a a a a a|b b c      each block belongs to document a, b or c
 //   load                 1 3 5 7 9 1 3 1      load of each block
@@ -7,12 +8,13 @@
 //   balanced             1 0 1 1 0 1 0 0      rank 0: 16, rank 1: 14
 //
 // The blocks of all samples in the micro-batch are assigned in order of decreasing load. Each block is assigned to the rank
-// with the least load so far that still has room in the sample (Graham's LPT rule; Graham 1969). So samples balance each
-// other. In every sample, a rank has room for as many blocks as under the usual cut, and a short last block stays where it
-// is. So tensors keep their shapes, and plans need not know the documents. A sample of one document is cut as usual.
+// with the least load so far that still has room in the sample (Graham's LPT rule; Graham 1969). So the loads of different
+// samples balance each other. In every sample, a rank has room for as many blocks as under the usual cut, and a short last
+// block stays on its usual rank. So tensors keep their shapes, and plans need not know the documents. A sample that is one
+// document gets the usual cut.
 //
-// Every rank reads whole samples, so all ranks make the same cuts without communication. The cost is one pass over the
-// positions.
+// Every rank reads complete samples, so all ranks compute the same cuts without communication. The computation takes one
+// pass over the positions of the tokens.
 #pragma once
 #include <span>
 

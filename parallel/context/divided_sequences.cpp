@@ -1,5 +1,5 @@
-// Provides whole sequences to layers other than attention (layers/sequence_rows.hpp), by an all-gather of each rank's rows.
-// With b samples of s tokens, c ranks with even shares and rows of n elements, a rank sends n·b·(s/c)·(c−1) elements.
+// Provides complete sequences to layers other than attention (layers/sequence_rows.hpp), by an all-gather of each rank's
+// rows. With b samples of s tokens, c ranks with even shares and rows of n elements, a rank sends n·b·(s/c)·(c−1) elements.
 #include "layers/context.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"

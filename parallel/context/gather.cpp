@@ -1,5 +1,5 @@
-// Context parallelism by gathering keys and values (Llama 3): every rank attends with its queries to all keys. A query
-// processes the keys in the same order as on one rank, so results are bit-identical to one rank.
+// Context parallelism by gathering keys and values (Llama 3). Every rank gathers all keys and computes attention for its own
+// queries. A query processes the keys in the same order as on one rank, so results are bit-identical to one rank.
 //
 //   forward    keys here ─ all-gather ─▶ keys of the sequence ─ attention ─▶ out
 //   backward   the same all-gather again, then   dkeys of the sequence ─ reduce-scatter ─▶ dkeys here
@@ -45,7 +45,7 @@ class Gather final : public AttentionScheme {
             .pairs = static_cast<double>(samples) * cut_.pairs(axis_.rank())};
   }
 
-  // The keys and values of whole sequences, in the order of their tokens.
+  // The keys and values of complete sequences, in the order of their tokens.
   Tensor gathered(const Tensor& qkv, const AttentionShape& shape, Context& context) const {
     const Tensor here = context.typed({qkv.dim(0), shape.key_columns()}, context.compute, Category::workspace);
     take_keys(qkv, shape, here, context.queue);

@@ -1,5 +1,5 @@
 // Ring attention (Liu et al. 2023): keys and values circulate among the ranks, and every rank attends to the keys that it
-// currently has. It accumulates a partial result, so no rank ever has all keys.
+// currently has. Each rank accumulates a partial result, so no rank ever has all keys.
 //
 //   step        0     1     2     3         keys of rank …, with 4 ranks
 //   rank 0     k0    k3    k2    k1         forward: while a rank computes, its keys are sent to the next rank
@@ -7,12 +7,12 @@
 //   rank 2     k2    k1    k0    k3           and reach the keys' own rank after the last step
 //   rank 3     k3    k2    k1    k0
 //
-// A rank skips runs of keys that none of its queries sees. Samples that are cut one by one (balanced_cut.hpp) are computed
-// one by one, and a rank then also skips runs of other documents. The rounding of partial results depends on the number of
-// ranks, so exact numerics refuses this scheme. With 16-bit models, partial results are f32.
+// A rank skips runs of keys that none of its queries sees. If each sample has its own cut (balanced_cut.hpp), samples are
+// computed one by one, and a rank also skips runs of other documents. The rounding of partial results depends on the number
+// of ranks, so exact numerics refuses this scheme. With 16-bit models, partial results are f32.
 //
 // With keys and values of h_kv elements each, b samples and even shares of c ranks, a rank sends 2·h_kv·b·(s/c)·(c−1)
-// elements forward. It sends as many elements backward, and their gradients in addition.
+// elements forward. In the backward pass, the rank sends the keys and values again, and also their gradients.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 #include "src/math/cast.hpp"
@@ -55,7 +55,8 @@ class Ring final : public AttentionScheme {
     if (sum.dtype() != out.dtype()) cast(out.slice(), sum.slice(), context.queue);
     const Tensor dqkv = zeros(qkv.shape());
     Passing keys{*this, own_keys(qkv, call.shape, context)};
-    // The gradients of this rank's own keys stay here. The gradients of other ranks' keys are passed on to those ranks.
+    // The gradients of this rank's own keys stay on this rank. The gradients of other ranks' keys are passed on to those
+    // ranks.
     Tensor own;
     Passing gradients{*this, {}};
     for (std::int64_t step = 0; step < ring_.size(); ++step) {
@@ -86,7 +87,7 @@ class Ring final : public AttentionScheme {
   }
 
  private:
-  // Rows that every rank passes to the next rank. At step i, rank r has the rows of rank r − i.
+  // Rows that every rank passes on to the next rank. At step i, rank r holds the rows of rank r − i.
   struct Passing {
     const Ring& ring;
     Tensor here;
@@ -126,8 +127,8 @@ class Ring final : public AttentionScheme {
     return y;
   }
 
-  // Calls f for each run of this step's keys that a query of this rank sees. Each call covers all samples that are cut
-  // alike. rows(t) returns the rows of t that belong to the queries of these samples.
+  // Calls f for each run of this step's keys that a query of this rank sees. Each call covers all samples with the same cut.
+  // rows(t) returns the rows of t that belong to the queries of these samples.
   template <class F>
   void each_run(const Tensor& qkv, const Tensor& keys, const AttentionCall& call, std::int64_t step, const Context& context,
                 F&& f) const {
@@ -153,7 +154,7 @@ class Ring final : public AttentionScheme {
   }
 
   AxisParts ring_;
-  TokenCut cut_;  // divides samples that are cut alike among the ranks of a ring
+  TokenCut cut_;  // divides samples with the same cut among the ranks of a ring
 };
 
 }  // namespace

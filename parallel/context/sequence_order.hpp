@@ -1,4 +1,4 @@
-// If ranks divide sequences, the rows of whole sequences can have two orders:
+// If ranks divide sequences, the rows of complete sequences can be stored in two orders:
 //
 //   by rank       all rows of rank 0, sample by sample, then all rows of rank 1, …; collective calls produce this order
 //   by sequence   sample by sample, in the order of the tokens; attention needs this order
@@ -12,18 +12,19 @@ namespace chorale {
 // The number of samples in a micro-batch, if this rank has `rows` rows of it.
 inline std::int64_t samples_of(std::int64_t rows, const Context& context) { return rows / context.tokens.tokens; }
 
-// How the ranks divide a sample of the micro-batch. `usual`: the cut of all samples if they are cut alike.
+// Returns how the ranks divide a sample of the micro-batch. `usual`: the cut of all samples if samples have no separate
+// cuts.
 inline const TokenCut& cut_of(std::int64_t sample, const TokenCut& usual, const Context& context) {
   return context.cuts ? context.cuts->at(static_cast<std::size_t>(sample)) : usual;
 }
 
 std::vector<std::int64_t> rows_of_ranks(const TokenCut& cut, std::int64_t samples);
-// These return x itself if both orders are the same.
+// by_sequence() and by_rank() return x itself if both orders are the same.
 Tensor by_sequence(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context,
                    Category category = Category::workspace);
 Tensor by_rank(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context);
 
-// Gathers the rows of all ranks along the axis, and returns the rows of whole sequences in the order by sequence.
+// Gathers the rows of all ranks along the axis, and returns complete sequences, ordered by sequence.
 Tensor gathered(const Tensor& own, Axis& axis, const TokenCut& cut, Context& context);
 
 }  // namespace chorale

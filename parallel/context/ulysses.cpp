@@ -1,26 +1,27 @@
-// Context parallelism by exchanging heads (DeepSpeed-Ulysses; Jacobs et al. 2023). Before attention, every rank sends the
-// other ranks' heads of its tokens, and receives its own heads of all tokens. Afterwards the outputs are sent back.
+// Context parallelism by exchanging heads (DeepSpeed-Ulysses; Jacobs et al. 2023). Each rank computes some of the heads.
+// Before attention, a rank sends the heads of other ranks for its own tokens, and receives its own heads for all tokens.
+// After attention, the outputs are sent back.
 //
 //             heads                        heads
 //   tokens    0 1 2 3                    0    1    2    3
 //   rank 0    ■ ■ ■ ■    all_to_all     ┌─┐  ┌─┐  ┌─┐  ┌─┐
-//   rank 1    ■ ■ ■ ■   ───────────▶    │■│  │■│  │■│  │■│      each rank attends alone, to whole sequences
+//   rank 1    ■ ■ ■ ■   ───────────▶    │■│  │■│  │■│  │■│      each rank attends to complete sequences
 //   rank 2    ■ ■ ■ ■   ◀───────────    │■│  │■│  │■│  │■│
 //   rank 3    ■ ■ ■ ■                   └─┘  └─┘  └─┘  └─┘
 //                                     rank 0  …        rank 3
 //
 // Attention gets the same input as on one rank, so results are bit-identical to one rank. Let h be the width of all query
 // heads and h_kv that of all key heads. With c ranks, a rank then sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as
-// many backward. It keeps the exchanged tensors for the backward pass. In ulysses_ring.cpp, the ranks of a host do the same
-// with the tokens of the host, and the attention in the middle is a ring of hosts.
+// many backward. The rank keeps the exchanged tensors for the backward pass. In ulysses_ring.cpp, the ranks of a host
+// exchange heads in the same way for the tokens of the host, and attention itself is a ring of hosts.
 //
-// If there are fewer key heads than ranks, several ranks share a key head. Each of them gets a copy of it and some of its
-// queries. For example, 2 groups of 4 queries q with a key and value kv become 4 groups for 4 ranks:
+// If there are fewer key heads than ranks, several ranks share a key head. Each of these ranks gets a copy of the key head
+// and some of its query heads. For example, 2 groups of 4 queries q with a key and value kv become 4 groups for 4 ranks:
 //
 //   q q q q kv  q q q q kv   ──▶   q q kv  q q kv  q q kv  q q kv
 //
-// Each rank then has only a partial gradient of its key head. A reduce-scatter adds these and returns the sums to the ranks
-// that have the tokens.
+// Each rank then has only a partial gradient of its key head. A reduce-scatter adds the partial gradients and returns the
+// sums to the ranks that have the tokens.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 #include "src/math/heads.hpp"
@@ -61,7 +62,7 @@ class Ulysses final : public AttentionScheme {
  private:
   const AttentionScheme& attention() const { return attention_ ? *attention_ : alone(); }
 
-  // How many ranks share a key head.
+  // The number of ranks that share a key head.
   std::int64_t copies(const AttentionShape& shape) const { return std::max<std::int64_t>(part_.size() / shape.groups, 1); }
 
   AttentionShape part_of(AttentionShape shape) const {
@@ -88,7 +89,7 @@ class Ulysses final : public AttentionScheme {
     return y;
   }
 
-  // The attention call on all tokens of the part, but only some heads.
+  // The attention call on all tokens of the part, but with only some of the heads.
   struct Whole {
     Whole(const Ulysses& scheme, const AttentionCall& part, const Context& outer)
         : shape(scheme.part_of(part.shape)), dropout(part.dropout), context(outer), call{shape, dropout, part.keys} {
@@ -135,7 +136,7 @@ class Ulysses final : public AttentionScheme {
     return result;
   }
 
-  // The number of rows that ranks send to each other. from_tokens: a rank sends its own tokens; otherwise its own heads.
+  // The numbers of rows that ranks send to each other. from_tokens: a rank sends its own tokens; otherwise, its own heads.
   RowsBetween rows(std::int64_t samples, bool from_tokens) const {
     return part_.between([&](std::int64_t from, std::int64_t to) { return samples * cut_.tokens(from_tokens ? from : to); });
   }

@@ -9,9 +9,9 @@
 //   rank 1: tokens ─ routing ─┴─ rows for experts 2, 3 ─▶ │ rank 1: experts 2, 3 │ ─┴─▶ outputs of rank 1's tokens
 //
 // dispatch and combine are one all_to_all each. The routing determines the number of rows between each pair of ranks, and a
-// rank without rows also makes the calls. Before dispatch, one all_gather tells all ranks the counts of each (expert, leaf).
-// The backward pass uses the same counts. Each row that leaves a rank has h elements, the width of the model. With N ranks,
-// k experts per token and balanced routing, a rank sends k·b·s·h·(N−1)/N elements per call.
+// rank without rows also makes the calls. Before dispatch, one all_gather sends the row counts of each (expert, leaf) to all
+// ranks. The backward pass uses the same counts. Each row that leaves a rank has h elements, the width of the model. With N
+// ranks, k experts per token and balanced routing, a rank sends k·b·s·h·(N−1)/N elements per call.
 //
 // While rows return, the layer computes the shared expert in the forward pass, or weight gradients in the backward pass.
 //
@@ -19,8 +19,8 @@
 // experts and sum their gradients. Such a gradient is a sum over the tokens of all ranks, including other ep ranks, because
 // their tokens have been sent to the experts.
 //
-// If ranks also divide sequences, they may have unequal numbers of leaves. Every list of counts is then as long as the
-// longest list, and leaves that a rank does not have count no rows.
+// If ranks also divide sequences, they may have unequal numbers of leaves. Every list of counts is then padded to the length
+// of the longest list. Leaves that a rank does not have get counts of zero.
 #pragma once
 #include <chorale/named.hpp>
 #include "layers/expert_exchange.hpp"
@@ -31,7 +31,7 @@ namespace chorale {
 
 class Options;
 
-// The places in a sequence of the tokens that each rank along ep has. Empty if all ranks have whole sequences.
+// For each rank along ep, the positions of its tokens in a sequence. Empty if ranks do not divide sequences.
 using PlacesOfSources = std::vector<std::vector<std::int64_t>>;
 
 class ExpertParallel : public ExpertExchange {
@@ -53,16 +53,17 @@ class ExpertParallel : public ExpertExchange {
   // Sorts rows that arrived in this order of blocks by (own expert, source rank).
   Tensor sorted(const Tensor& arrived, const ExpertRows& here, const std::vector<Block>& order, Context& context) const;
   static Tensor like(const Tensor& x, std::int64_t rows, Context& context);  // a tensor like x with a different row count
-  // Gathers a list of numbers from each rank. `numbers_of` is called for this rank; in a plan, it is called for all ranks.
+  // Gathers a list of integers from each rank. `numbers_of` is called for this rank only; a plan calls it for all ranks.
   using NumbersOf = std::function<std::vector<std::int64_t>(std::int64_t source)>;
   std::vector<std::int64_t> of_all_ranks(const NumbersOf& numbers_of, Context& context) const;
-  // The counts [experts, leaves] of a source rank. `leaves` is the number of leaves of the rank that has the most.
+  // The counts [experts, leaves] of a source rank. `leaves` is the largest number of leaves of any rank.
   std::vector<std::int64_t> padded_counts_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
                                              const Context& context) const;
   std::int64_t most_leaves(const ExpertRows& home, const Routing& routing, const Context& context) const;
   // In a plan, the experts that a rank's tokens choose in each of its sequences.
   std::vector<std::int32_t> planned_choices(std::int64_t source, const Routing& routing) const;
-  // `all`: equally many numbers from each rank. Each rank's numbers begin with its counts.
+  // The rows that this rank's experts get. `all`: one list from each rank, all of equal length. Each list begins with the
+  // counts of its rank.
   ExpertRows rows_here(const std::vector<std::int64_t>& all, std::int64_t experts, std::int64_t leaves) const;
 
   Axis& axis_;
@@ -72,8 +73,8 @@ class ExpertParallel : public ExpertExchange {
   const PlacesOfSources places_;
 };
 
-// plain: a token is sent once for each of its experts. by_host: a token is sent only once to another host, even if several
-// of its experts are there (experts_by_host.hpp).
+// plain: a token is sent once for each of its experts. by_host: a token is sent at most once to each other host, even if
+// several of its experts are on that host (experts_by_host.hpp).
 enum class Dispatch : std::uint8_t { plain, by_host };
 constexpr auto names_of(Dispatch) { return Names{"dispatch", "plain", "by-host"}; }
 // overlapped: while rows return from the experts, the layer computes. blocking: the layer waits, for comparison.
@@ -86,7 +87,7 @@ struct ExchangeOptions {
   void declare(Options& options);
 };
 
-// `cut`: how context-parallel ranks divide sequences; null: every rank has whole sequences.
+// `cut`: how context-parallel ranks divide sequences; null: ranks do not divide sequences.
 std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options = {},
                                             const TokenCut* cut = nullptr);
 

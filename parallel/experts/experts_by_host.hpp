@@ -1,6 +1,6 @@
-// Dispatch by host: a token that has experts on another host is sent there only once, however many of its experts are there.
-// One rank of that host, the lane, forwards the token to the ranks of its experts. This helps because links between hosts
-// are slower than links within a host, and tokens often have several experts on a host.
+// With dispatch by host, a token is sent at most once to each other host, even if several of its experts are on that host.
+// One rank of that host, the lane, forwards the token to the ranks of its experts. Dispatch by host helps because links
+// between hosts are slower than links within a host, and tokens often have several experts on a host.
 //
 //   source                     lane on the experts' host                 rank of the experts
 //   x of its tokens ─ across ─▶ x of many sources' tokens ─┐
@@ -8,25 +8,27 @@
 //
 // Each source rank has one lane per host. A source with index i on its own host uses the rank with index i on the other
 // host, modulo the number of ranks there. So the rows of a source arrive in the order of their tokens, and the counts of all
-// ranks determine where each row goes. With a token, only a list of its experts is sent, once per forward pass. In the
-// backward pass, the routing weights are sent together with dy, and the lane multiplies by them. It uses the same kernel and
-// type as the source would, so results are bit-identical.
+// ranks determine the destination of each row. With a token, only a list of its experts is sent, once per forward pass. In
+// the backward pass, the routing weights are sent together with dy, and the lane multiplies dy by these weights. The lane
+// uses the same kernel and type as the source would, so results are bit-identical.
 //
-// Combine is the same as in ExpertParallel, because a sum on the other host would round differently. With g hosts that have
-// equally many experts, k experts per token and uniformly random routing, a token is sent to D(g) = g·(1 − C(E−E/g, k)/C(E,
-// k)) hosts, including its own. Between hosts, a dispatch sends D(g)/k of the bytes of a plain dispatch, and k more numbers
-// per token.
+// Combine is the same as in ExpertParallel, because sums formed on the experts' host would round differently. With g hosts
+// that have equally many experts, k experts per token and uniformly random routing, a token is sent to D(g) = g·(1 −
+// C(E−E/g, k)/C(E, k)) hosts, including its own. Between hosts, a dispatch sends D(g)/k of the bytes of a plain dispatch,
+// and k more integers per token sent.
 #pragma once
 #include "parallel/experts/experts.hpp"
 
 namespace chorale {
 
-// The route of one micro-batch's tokens, as seen by one rank. take_rows (src/math/slots.hpp) explains tables of places.
+// The route of one micro-batch's tokens, from the view of one rank. take_rows (src/math/slots.hpp) explains tables of
+// places.
 struct WayByHost {
   RowsBetween across, within;
   std::vector<std::int32_t> leaving;  // [tokens, hosts]: places of this rank's tokens among the rows that leave its host
-  std::vector<std::int32_t> own;      // [tokens, k]: places of this rank's tokens among the rows that it forwards
-  std::vector<std::int32_t> landed;   // [rows from other hosts, k]: their places among the rows that this rank forwards
+  std::vector<std::int32_t> own;      // [tokens, k]: places of this rank's tokens among the rows that this rank forwards
+  std::vector<std::int32_t> landed;   // [rows from other hosts, k]: places of these rows among the rows that this rank
+                                      // forwards
 };
 
 class ExpertsByHost final : public ExpertParallel {
@@ -37,19 +39,21 @@ class ExpertsByHost final : public ExpertParallel {
                   const ExpertRows& here, Context& context) const override;
 
  private:
-  // The experts [tokens, k] that get each of a rank's tokens; −1 where the choice was dropped. Only in a plan are the
-  // experts of other ranks' tokens known.
+  // The experts [tokens, k] of a rank's tokens; −1 for a dropped choice. The experts of other ranks' tokens are known only
+  // in a plan.
   std::vector<std::int32_t> experts_of_tokens(std::int64_t source, const Routing& routing, const Context& context) const;
   // Whether each token has any of its k experts on each host: [tokens, hosts]. `each`: the number of experts per rank.
   std::vector<char> hosts_of_tokens(const std::vector<std::int32_t>& experts, std::int64_t k, std::int64_t each) const;
-  // The numbers that every rank sends to all others: its counts, and how many of its tokens have experts on each host.
+  // The integers that a rank sends to all other ranks: its counts, and the number of its tokens that have experts on each
+  // host.
   std::vector<std::int64_t> numbers_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
                                        const Context& context) const;
   std::size_t host_of(std::int64_t rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
   std::int64_t lane(std::int64_t source, std::size_t host) const;  // on the source's own host, the source itself
-  std::vector<std::int64_t> sources_of(std::int64_t rank) const;   // sources whose lane is this rank, including itself
+  std::vector<std::int64_t> sources_of(std::int64_t rank) const;   // sources that use this rank as their lane, including
+                                                                   // this rank
 
-  std::vector<std::size_t> host_of_, index_;         // for each rank: its host, and its index there
+  std::vector<std::size_t> host_of_, index_;         // for each rank: its host, and its index on that host
   std::vector<std::vector<std::int64_t>> ranks_of_;  // the ranks of each host
 };
 

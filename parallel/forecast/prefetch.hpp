@@ -19,7 +19,7 @@ struct PrefetchChoice {
 };
 
 // Tries 1, 2, 4 and 8 units, if they stay within the memory limit. Returns the smallest number with which a short step takes
-// at most 1 % longer than with the fastest. Returns 1 if the machine file has no prices for the step.
+// at most 1 % longer than the fastest of these steps. Returns 1 if the machine file has no prices for the step.
 PrefetchChoice fewest_units_ahead(PlanRequest request);
 
 }  // namespace chorale

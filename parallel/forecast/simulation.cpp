@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// A call of a script on all ranks that take part in it.
+// One call in the scripts of all ranks that take part in the call.
 struct ScriptTransfer {
   std::vector<int> ranks;       // as ranks of the world
   std::vector<int> hosts;       // the hosts of these ranks, each listed once
@@ -117,7 +117,7 @@ class Simulation {
     return found->second;
   }
 
-  // Counts how many cores the ranks of each machine want, and how many calls use each host's link.
+  // Counts how many cores the ranks of each machine need, and how many calls use each host's link.
   void count() {
     std::ranges::fill(wanted_, 0), std::ranges::fill(on_link_, 0), std::ranges::fill(calls_, 0);
     for (int rank = 0; rank < size(); ++rank) works_[index(rank)] = computes(rank) ? 1 : 0;
@@ -138,12 +138,13 @@ class Simulation {
 
   // The share of a core that a rank gets.
   double core_of(int rank) const { return std::min(1.0, site_.cores / wanted_[index(site_.machine_of[index(rank)])]); }
-  // The speed of a rank's work, or of its call within a host, relative to a core of its own.
+  // The speed of a rank's work, or of its call within a host, relative to a rank that has its own core.
   double pace_of(int rank) const { return core_of(rank) / std::max(1.0, works_[index(rank)] + calls_[index(rank)]); }
   // The speed of a call to other hosts while it needs the rank's core.
   double pace_of_call(int rank) const { return core_of(rank) / (works_[index(rank)] + std::max(1.0, calls_[index(rank)])); }
 
-  // Seconds of the call's price that pass per simulated second. The price already includes that its own ranks share cores.
+  // Seconds of the call's price that pass per simulated second. The price already assumes that the call's own ranks share
+  // cores.
   double speed_of(const ScriptTransfer& transfer) const {
     const bool is_far = transfer.hosts.size() > 1;
     double slowest = 1;
@@ -159,7 +160,7 @@ class Simulation {
     return 1 / ((1 - transfer.on_cores()) * most + transfer.on_cores() / slowest);
   }
 
-  // Advances the time until some work or call is over. False if nothing runs.
+  // Advances the time until some work or call is over. Returns false if nothing runs.
   bool moves_on() {
     count();
     double step = std::numeric_limits<double>::infinity();
@@ -200,9 +201,9 @@ class Simulation {
   std::map<std::tuple<const RankGroup*, std::string, int>, int> known_;
   std::vector<ScriptTransfer> transfers_;
   std::vector<int> running_, on_link_;  // transfers that run; number of calls on each host's link
-  std::vector<double> wanted_;          // cores that the ranks of each machine want
-  // For each rank. works_: 1 if it computes or takes part in a call on its host. calls_: the share of the time in which its
-  // calls to other hosts need its core, if nothing slows them.
+  std::vector<double> wanted_;          // cores that the ranks of each machine need
+  // One entry per rank. works_: 1 if the rank computes or takes part in a call on its host. calls_: the share of the time in
+  // which the rank's calls to other hosts need its core, if nothing slows these calls.
   std::vector<double> works_, calls_;
   double now_ = 0;
 };

@@ -9,8 +9,8 @@
 //   links    2 calls use the link of a host: each runs at half its speed
 //
 // A call between ranks of one host counts as work of these ranks, so it shares their cores. A call between hosts needs its
-// ranks' cores whenever its link is not busy (Script::Call::link). Both kinds of calls progress while their ranks compute.
-// While a call to another host needs a rank's core, the rank's own work gets half of that core.
+// ranks' cores whenever its link is not busy (Script::Call::link). Calls within a host and calls between hosts progress
+// while their ranks compute. While a call to another host needs a rank's core, the rank's own work gets half of that core.
 #pragma once
 #include <vector>
 

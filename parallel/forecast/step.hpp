@@ -22,7 +22,7 @@ struct StepForecast {
 
 StepForecast forecast_step(const PlanRequest& request);
 
-// How fast a core does each kind of work. Uses the measured run with the most similar number of ranks; nullopt if the
+// The speed of one core for each kind of work, from the measurement with the most similar number of ranks; nullopt if the
 // machine file has no rates for this type.
 std::optional<Speeds> speeds_of(const Machine& machine, DType compute, int ranks);
 

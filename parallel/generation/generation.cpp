@@ -20,7 +20,7 @@ std::unique_ptr<ShardBoundary> boundary_for(const Mesh& mesh) {
   return std::make_unique<TensorParallel>(mesh.tensor());
 }
 
-// Generation has no optimizer states and gradients, so ZeRO-1 and 2 have nothing to shard.
+// Generation has neither optimizer states nor gradients, so ZeRO-1 and 2 have nothing to shard.
 BucketOptions buckets_for(const GenerationOptions& options, const Mesh& mesh) {
   return {.zero = mesh.layout().zero >= 3 ? 3 : 0, .compute = options.compute, .gradients = false};
 }
@@ -151,7 +151,7 @@ Tensor Generator::through_stages(Tensor x, Context& context) {
   return x;
 }
 
-// Gathers the logits of the whole vocabulary on all tensor-parallel ranks, so that all of them draw the same token. Each
+// Gathers the logits of the complete vocabulary on all tensor-parallel ranks, so that all of them draw the same token. Each
 // rank fills in its own columns. Summing the bit patterns as integers joins the columns without rounding.
 std::vector<float> Generator::gathered(const Tensor& columns) {
   const ModelShape& shape = options_.shape;
@@ -174,7 +174,8 @@ std::int32_t Generator::told_by_last_stage(std::int32_t token) {
   return token;
 }
 
-// Whether this rank must still take part, because its own text continues or another text needs its weights.
+// Whether this rank must still take part, because its own text continues or the text of a different replica needs its
+// weights.
 bool Generator::goes_on_anywhere(bool goes_on_here) {
   if (buckets_->options().zero < 3 && mesh_.layout().expert_ranks() == 1) return goes_on_here;
   const Tensor going_on(memory_, {1}, DType::i32, Category::data);

@@ -1,17 +1,17 @@
-// Generates tokens one after the other, with a model on any layout. Keys and values of earlier tokens are cached, so the
-// model processes only one row per new token. When the context is full, the cache is emptied and the newer half of the
-// tokens is read again.
+// Generates tokens one after the other, with a model on any layout without sequence parallelism. Keys and values of earlier
+// tokens are cached, so the model processes only one row per new token. When the context is full, the cache is emptied and
+// the newer half of the tokens is read again.
 //
 //   stage 0   token ─ embedding ─ blocks ─▶ ┐                 each rank caches the keys and values of its heads and blocks
 //   stage 1           ┌ blocks ─ head ◀─────┘ ─ logits ─ draw     all shards of the last stage draw the same token
 //             ▲───────┴───────────── token ──────────────┘        and send it to their pipelines
 //
 // Each replica generates its own text. Under ZeRO-3 the replicas gather each unit together, and under ep they exchange rows
-// of experts. So a replica whose text has ended must still take part in these calls. It reads one token repeatedly until the
-// texts of all replicas have ended. To detect this, the replicas add up a flag after each token.
+// of experts. So a replica whose text has ended must still take part in these calls. Such a replica reads one token
+// repeatedly until the texts of all replicas have ended. To detect this, the replicas add up a flag after each token.
 //
 // Under cp, the ranks divide the prompt if it has enough tokens. Each rank gathers all keys and values, so every rank has
-// the whole cache. All ranks compute every later token.
+// the complete cache. All ranks compute every later token.
 //
 // Traffic per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one all-reduce of the logits, and
 // the token itself. Under ep, each layer of experts also sends up to 2·k·h elements.
@@ -39,9 +39,10 @@ struct GenerationOptions {
   Queue queue() const { return queue_on(device, threads); }
 };
 
-void require_generates(const Layout& layout);  // a usage error for sequence parallelism
-// The peak bytes when `tokens` tokens are read at once, on the last tensor-parallel rank of the stage and context rank that
-// need the most memory. Runs the code of Generator on phantom memory, which allocates nothing.
+void require_generates(const Layout& layout);  // throws a usage error for sequence parallelism
+// The peak bytes on the rank that needs the most memory, if `tokens` tokens are read at once. For each stage and context
+// rank, only the last tensor-parallel rank is planned. Runs the code of Generator on phantom memory, which allocates
+// nothing.
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {
@@ -54,8 +55,8 @@ class Generator {
   std::vector<Owned> weights() const;  // the caller must load them, because they are uninitialized
 
   // Calls `on_token` for each token as soon as it is drawn. If `on_token` returns false, generation ends. All ranks of a
-  // replica pass the same token to `on_token`, which must return the same answer on all of them. All replicas call
-  // `generate` together; a replica that has no text to generate passes a count of 0.
+  // replica pass the same token to `on_token`, which must return the same answer on all ranks of the replica. All replicas
+  // call `generate` together; a replica that has no text to generate passes a count of 0.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
                                      const std::function<bool(std::int32_t)>& on_token);
   // Reads `tokens`, which follow the tokens that were read before. The last stage returns the logits of the next token, and

@@ -1,4 +1,4 @@
-// The layout that a user asks for. Other options depend on it: --hpz, for example, has no effect below ZeRO-3.
+// The layout that a user asks for. Other options depend on this layout: --hpz, for example, has no effect below ZeRO-3.
 //
 //   options.add("reducer", reducer, …).only_where("zero 0", layout.zero_at_most(0));
 #pragma once
@@ -11,13 +11,13 @@ namespace chorale {
 
 class AskedLayout {
  public:
-  using WhyNot = std::function<std::string()>;  // of Option::only_where
+  using WhyNot = std::function<std::string()>;  // as in Option::only_where
 
   virtual ~AskedLayout() = default;
   virtual bool all() const = 0;  // whether the user asks for every legal layout; then an option may matter to one of them
   virtual Layout asked() const = 0;  // a size of 0 has not been inferred yet
 
-  // Conditions under which an option has an effect. They keep a pointer to this object.
+  // Conditions under which an option has an effect. The conditions keep a pointer to this object.
   WhyNot zero_at_most(int stage) const;
   WhyNot zero_3() const;
   WhyNot has_more_than_one(std::int64_t (*ranks)(const Layout&), const char* otherwise) const;

@@ -15,15 +15,15 @@
 // the size of edp, because it follows from the other sizes. Without ep, both grids are the same, and the axes that belong
 // only to the expert grid have no groups.
 //
-// ZeRO shards along dp and cp, and for experts along edp. The axis rep repeats those groups of ranks: ranks along rep hold
-// the same shards. So the number of data-parallel replicas is dp times rep. Under ZeRO-3 this is the hybrid sharding of FSDP
-// (HSDP) and MiCS. rep is an axis of its own because its calls differ from those of dp: they connect different ranks,
-// possibly on other hosts and with a different backend, and they happen only once per step. rep lies outside dp, so that the
-// ranks that gather values in every micro-batch are neighbors.
+// ZeRO shards along dp and cp, and for experts along edp. The axis rep repeats those groups of ranks, so ranks along rep
+// hold the same shards. So the number of data-parallel replicas is dp times rep. Under ZeRO-3 this is the hybrid sharding of
+// FSDP (HSDP) and MiCS. rep and dp are separate axes because their calls differ. Calls along rep connect different ranks,
+// possibly on other hosts and with a different backend, and happen only once per step. rep is outside dp, so that the ranks
+// that gather values in every micro-batch are neighbors.
 //
 // Axes are usually ordered by depth. An AxisOrder states a different order: it names axes from the outermost to the
-// innermost. The named axes exchange places among themselves, and all others keep their places: tp,pp means tp,dp,cp,pp. But
-// axes that belong to only one grid (dp, cp, ep, edp) stay together: tp,dp means pp,tp,dp,cp.
+// innermost. The named axes exchange places among themselves, and all unnamed axes keep their places: tp,pp means
+// tp,rep,dp,cp,pp. But axes that belong to only one grid (dp, cp, ep, edp) stay together: tp,dp means pp,rep,tp,dp,cp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -57,7 +57,7 @@ struct AxisRow {
 
   // Whether the axis's size follows from all other sizes, so that no layout word or flag names it.
   bool follows() const { return takes_rest && grids == expert_grid; }
-  // The size in Layout::sizes if no word or flag names it; 0: to be inferred.
+  // The value in Layout::sizes if no word or flag gives the size; 0: to be inferred.
   std::int64_t unnamed_size() const { return takes_rest && !follows() ? 0 : 1; }
 };
 
@@ -89,10 +89,11 @@ class AxisTable {
   AxisSet holding_copies(unsigned grids) const;
   AxisSet sharding() const;   // the axes along which ZeRO shards
   AxisSet repeating() const;  // the axes that repeat the groups among which ZeRO shards
-  // The grid of a parameter that is cut along the axes `cut`: the dense grid unless an axis of `cut` is outside it.
+  // The grid of a parameter that is cut along the axes `cut`: the dense grid, unless `cut` contains an axis outside the
+  // dense grid.
   unsigned grid_of(AxisSet cut) const;
 
-  // Reads tp,dp or tp-dp. A usage error names a word that is unknown, given twice or alone.
+  // Reads tp,dp or tp-dp. Throws a usage error if a name is unknown or repeated, or if there is only one name.
   AxisOrder parse_order(std::string_view text, char separator) const;
   // Returns a depth for each row of the table: axes with smaller depths are further out. Only depths of axes in the same
   // grid can be compared.

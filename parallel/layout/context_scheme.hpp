@@ -1,5 +1,5 @@
 // The options of context parallelism, and the facts that a layout must know about each scheme. Each scheme is a file in
-// parallel/context/, and schemes.cpp there fills in the table.
+// parallel/context/, and parallel/context/schemes.cpp fills in the table.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,7 +19,7 @@ struct ContextScheme {
   std::unique_ptr<AttentionScheme> (*make)(const AxisParts& parts, const TokenCut& cut);
   bool exact;                  // bit-identical to a run on one rank, so exact numerics can use it
   bool divides_heads = false;  // ranks exchange heads for tokens
-  bool has_levels = false;     // divides the axis by inner_parts(); other schemes treat the whole axis as one part
+  bool has_levels = false;     // divides the axis by inner_parts(); other schemes treat the axis as one part
 };
 const std::vector<ContextScheme>& context_schemes();
 const ContextScheme& context_scheme_named(const std::string& name);

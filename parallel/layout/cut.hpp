@@ -1,15 +1,15 @@
 // How context-parallel ranks divide the tokens of each sequence. A sequence is cut into blocks (the leaves of exact
-// numerics, layers/context.hpp), and a rank gets whole blocks. The last block may be short, and ranks may get unequal
-// numbers.
+// numerics, layers/context.hpp), and each rank gets complete blocks. The last block may be short, and ranks may get unequal
+// numbers of blocks.
 //
 //   8 blocks, 2 ranks   contiguous   0 0 0 0 1 1 1 1     queries of later ranks see more keys, so the causal load is uneven
 //                       zigzag       0 0 1 1 1 1 0 0     rank r has chunks r and 2c − 1 − r of 2c (Llama 3): even load
 //                       striped      0 1 0 1 0 1 0 1     nearly even load; a rank's tokens are far apart
 //                       balanced     1 0 1 1 0 1 0 0     balances the load of each sample's documents (balanced_cut.hpp)
 //
-// If c ranks have contiguous shares, the last rank computes 2 − 1/c times the mean. A balanced cut gives each rank as many
-// blocks as the zigzag cut does, or as the contiguous cut if the sequence has too few blocks for zigzag. If samples are not
-// packed, the balanced cut is identical to that cut.
+// If c ranks have contiguous shares, the last rank has 2 − 1/c times the mean attention work. A balanced cut gives each rank
+// as many blocks as the zigzag cut does, or as the contiguous cut if the sequence has too few blocks for zigzag. If samples
+// are not packed, the balanced cut is identical to the zigzag cut (or the contiguous cut).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -28,14 +28,15 @@ struct CutRow {
   const char* name;
   std::int64_t blocks_per_rank;  // smallest number of blocks per rank
   std::int64_t (*rank_of)(std::int64_t block, std::int64_t blocks, std::int64_t ranks);
-  // Packed samples are cut one by one. rank_of then gives the usual cut, and every cut has as many blocks per rank.
+  // true: each packed sample has its own cut. rank_of then gives the cut of samples that are not packed. Every packed
+  // sample's cut gives each rank as many blocks as that cut does.
   bool by_work = false;
 };
 const std::vector<CutRow>& token_cuts();
 const CutRow& token_cut_named(const std::string& name);
 const CutRow& token_cut_for(const CutRow* asked, std::int64_t sequence, std::int64_t ranks);  // null: auto
 
-// The cut of one sample, or of all samples if all are cut alike.
+// The cut of one sample, or of all samples if samples have no separate cuts.
 class TokenCut {
  public:
   TokenCut(std::int64_t sequence, std::int64_t ranks, const CutRow* cut);  // null: auto
@@ -48,18 +49,18 @@ class TokenCut {
   std::int64_t tokens(std::int64_t rank) const;
   std::int64_t fullest() const;  // the first rank with the most tokens
   bool in_order() const;         // whether, in every sample, each rank has one run, and the runs are in rank order
-  std::vector<std::int64_t> places(std::int64_t rank) const;  // index in the sequence of each token of the rank
-  // The number of pairs of a query of this rank and a key that the query sees, if the sequence is one document.
+  std::vector<std::int64_t> places(std::int64_t rank) const;  // positions of the rank's tokens in the sequence
+  // The number of pairs of a query on this rank and a key that this query sees, if the sequence is one document.
   double pairs(std::int64_t rank) const;
-  double pairs(std::int64_t rank, const TokenRun& keys) const;  // only pairs with these keys, which are a run of any rank
+  double pairs(std::int64_t rank, const TokenRun& keys) const;  // only pairs with these keys, a run of any rank
   // Whether any query of this rank sees any of these keys, which are a run of any rank.
   bool sees(std::int64_t rank, const TokenRun& keys) const;
 
-  // The cut that assigns block i to rank_of[i]. first_keys[i]: the first key that any token of block i sees.
+  // Returns the cut that assigns block i to rank_of[i]. first_keys[i]: the first key that any token of block i sees.
   TokenCut dealt(const std::vector<std::int64_t>& rank_of, const std::vector<std::int64_t>& first_keys) const;
-  // Rank r belongs to part_of[r]. Returns the cut in which each part has all tokens of its ranks.
+  // Rank r belongs to part_of[r]. Returns the cut among the parts, in which each part has all tokens of its ranks.
   TokenCut joined(const std::vector<std::int64_t>& part_of) const;
-  // How the ranks of a part divide the part's tokens. The tokens are numbered by their rows in the part.
+  // Returns how the ranks of a part divide the part's tokens. The tokens are numbered by their rows in the part.
   TokenCut within(const std::vector<std::int64_t>& part_of, std::int64_t part) const;
 
  private:

@@ -47,7 +47,7 @@ std::int64_t number_of(const Layout& l, const Coordinates& place, AxisSet set) {
   return number;
 }
 
-// The sets of one axis that have groups.
+// The sets of a single axis that have groups.
 std::vector<AxisSet> single_axes(const Layout& l) {
   std::vector<AxisSet> sets;
   for (std::size_t row = 0; row < l.axes->size(); ++row)

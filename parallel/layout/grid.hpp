@@ -15,8 +15,9 @@ namespace chorale {
 // A rank's coordinate on each axis; the index is the axis's row in the table of axes.hpp.
 using Coordinates = std::array<std::int64_t, most_axes>;
 Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
-// A group of two or more ranks in the mesh of a layout. `chosen_as`: the axis whose backend and algorithm the group uses.
-// For a group along several axes, this is the axis that is usually the outermost, because its ranks are the furthest apart.
+// A group of two or more ranks in the mesh of a layout. `chosen_as`: the group uses the backend and the algorithm of this
+// axis. For a group along several axes, this is the axis that is usually the outermost, because its ranks are the furthest
+// apart.
 struct RankGroup {
   std::string name, chosen_as;
   std::vector<int> ranks;  // in the order of the group
@@ -26,13 +27,13 @@ std::vector<RankGroup> groups_of(const Layout& layout);
 // first, because the last shard may be larger. `context_rank` selects the rank along cp.
 int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false, std::int64_t context_rank = 0);
 std::int64_t stage_of(const Layout& layout, std::int64_t rank);         // the pipeline stage of a rank
-std::int64_t context_rank_of(const Layout& layout, std::int64_t rank);  // its rank along cp
+std::int64_t context_rank_of(const Layout& layout, std::int64_t rank);  // a rank's index along cp
 // The stages that hold the model's first and last part; one entry if they are the same.
 std::vector<std::int64_t> end_stages(const Layout& layout);
-// The cp coordinates of all ranks along the axis in row `row`, for the group of that axis that contains `rank`.
+// Takes the group of `rank` along the axis in row `row`. Returns the cp coordinates of all ranks in the group.
 std::vector<std::int64_t> context_ranks_along(const Layout& layout, std::int64_t rank, std::size_t row);
 
-// A group as one of its ranks sees it. It may have only this rank.
+// A group from the view of one of its ranks. The group may consist of this rank only.
 struct GroupOfRank {
   std::string name, chosen_as;
   AxisSet set;  // the axes in which the group's ranks differ; 0: the group of end_stages()

@@ -39,7 +39,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-using Largest = std::map<Divides, std::int64_t>;  // largest size of an axis, by what the axis divides; no entry: no limit
+using Largest = std::map<Divides, std::int64_t>;  // the largest size of axes that divide this quantity; no entry: no limit
 
 // Every way to write `world` as a product of axis sizes. In the result, the size of the outermost axis varies slowest.
 std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, const Largest& largest) {
@@ -100,7 +100,8 @@ std::string nearest_of(const Layout& asked, std::vector<Layout> layouts) {
   return either(words);
 }
 
-// The layouts that fit and are closest to `asked`. They keep its ZeRO stage, sp, order and schedule where possible.
+// The layouts that fit and are closest to `asked`. These layouts keep the ZeRO stage, sp, order and schedule of `asked`
+// where possible.
 std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> fitting;
   for (Layout layout : shapes_of(limits)) {
@@ -117,7 +118,7 @@ std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   return nearest_of(asked, fitting.empty() ? all_layouts(limits) : fitting);
 }
 
-// Other batch sizes with which this layout fits.
+// Batch sizes and micro-batch sizes with which this layout fits, as options.
 std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits& limits) {
   const Layout layout = with_rest(asked, limits.world);
   if (layout.ranks() != limits.world) return {};
@@ -149,7 +150,8 @@ std::int64_t Layout::along(AxisSet set) const {
   return product;
 }
 
-// In both grids, the axes that belong only to that grid have the same product: dp · cp = edp · ep.
+// The axes that are only in the dense grid and the axes that are only in the expert grid have the same product of sizes: dp
+// · cp = edp · ep.
 std::int64_t Layout::size(std::size_t row) const {
   if (!(*axes)[row].follows()) return sizes[row];
   const AxisSet dense = axes->in_grids(dense_grid), expert = axes->in_grids(expert_grid);
@@ -177,7 +179,7 @@ bool Layout::has_usual_order() const {
   return outwards_in() == usual.outwards_in();
 }
 
-// An axis that belongs to both grids must have equally many ranks inside it in each grid.
+// An axis that belongs to both grids must enclose the same number of ranks in each grid.
 bool Layout::grids_agree() const {
   const std::array<int, most_axes> depths = axes->depths(order);
   const auto ranks_inside = [&](std::size_t row, unsigned grid) {
@@ -244,7 +246,8 @@ Layout inferred(Layout layout, const LayoutLimits& limits) {
   layout = with_rest(layout, limits.world);
   if (!check_rest(layout, limits.world)) return layout;
   LayoutLimits others = limits;
-  others.world = std::max(limits.world, layout.ranks());  // without a launcher, the layout says how many ranks to start
+  others.world = std::max(limits.world, layout.ranks());  // without a launcher, the layout determines how many ranks to
+                                                          // start
   require_fits(layout, others);
   return layout;
 }

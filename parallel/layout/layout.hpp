@@ -1,12 +1,12 @@
-// A layout: how the ranks of a world share a model and its data, written as one word:
+// A layout states how the ranks of a run share a model and its data. A layout is written as one word:
 //
 //   dp2.tp2.pp2.z1.sp       8 ranks: 2 replicas with ZeRO-1; each has 2 pipeline stages of 2 tensor ranks; sequence parallel
 //   dp4.rep2.z3             8 replicas: ZeRO-3 shards among 4, and 2 such groups hold the same shards
 //   dp4.rep2.z3.hpz         ZeRO-3 shards among all 8, and each group of 4 also keeps a copy for the backward pass (ZeRO++)
 //
-// The axes are rows of a table (axes.hpp). From the outermost to the innermost they are pp, rep, dp, cp and tp, unless the
-// word names another order: dp2.tp2.tp-dp. The product of their sizes is the world size. If dp is left out, its size is
-// inferred.
+// The axes are rows of a table (axes.hpp). From the outermost to the innermost, the axes are pp, rep, dp, cp and tp, unless
+// the word states a different order, as dp2.tp2.tp-dp does. The product of the axis sizes is the number of ranks. If dp is
+// left out, its size is inferred.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -21,30 +21,32 @@
 
 namespace chorale {
 
-// The schedule of a layout whose word names no schedule. It depends on the number of model chunks per stage.
+// The pipeline schedule of a layout word that names no schedule. `chunks`: the number of model chunks per stage.
 std::string default_schedule(std::int64_t chunks);
 
 struct Layout {
   const AxisTable* axes = &all_axes();
-  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: inferred from the world.
-                                                                         // Rows that follow() stay 1: see size()
+  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: not inferred yet. Always 1
+                                                                         // if the axis follows(): see size()
   int zero = 0;                                                          // ZeRO stage, 0 to 3
-  bool hpz = false;                                                      // ZeRO-3 also shards along rep; groups keep copies
+  bool hpz = false;                                                      // ZeRO-3 also shards along rep, and each group
+                                                                         // keeps a copy
   bool sequence = false;                                                 // sequence parallelism over the tensor axis
   std::string schedule = default_schedule(1);                            // the pipeline schedule's name in its table
   std::int64_t chunks = 1;                                               // model chunks per stage
   AxisOrder order = {};                                                  // nesting of the axes; empty: the usual order
 
-  std::int64_t& operator[](std::string_view axis);  // only for an axis whose size does not follow from other sizes
+  std::int64_t& operator[](std::string_view axis);  // throws if the axis's size follows from other sizes
   std::int64_t operator[](std::string_view axis) const { return size(axes->row_of(axis)); }
   std::int64_t size(std::size_t row) const;  // sizes[row], or computed from other sizes if the axis follows(); 0: unknown
-  std::int64_t along(AxisSet set) const;     // the product of the axes' sizes; 0 until all of them have been inferred
+  std::int64_t along(AxisSet set) const;     // the product of these axes' sizes; 0 until all are inferred
   std::int64_t replicas() const { return along(axes->dividing(Divides::batch)); }
   std::int64_t shards() const { return along(axes->dividing(Divides::width)); }
   std::int64_t context_ranks() const { return along(axes->dividing(Divides::tokens)); }
   // The number of copies of a dense layer's shard.
   std::int64_t copies() const { return along(axes->holding_copies(dense_grid)); }
-  // The axes along which ZeRO shards; the number of ranks among which ZeRO shards a dense layer; the number of dp·cp groups.
+  // sharded() returns the axes along which ZeRO shards. zero_ranks() returns the number of ranks among which ZeRO shards a
+  // dense layer. repeats() returns the number of dp·cp groups.
   AxisSet sharded() const { return axes->sharding() | (hpz ? axes->repeating() : 0); }
   std::int64_t zero_ranks() const { return along(sharded() & axes->in_grids(dense_grid)); }
   std::int64_t repeats() const { return along(axes->repeating()); }
@@ -57,26 +59,27 @@ struct Layout {
   // The axes with more than one rank, from the outermost to the innermost.
   AxisOrder outwards_in() const;
   bool has_usual_order() const;
-  // Whether edp and ep divide the same groups of ranks as dp and cp do. False if the order puts tp between dp and cp.
+  // Whether edp and ep divide the same groups of ranks as dp and cp do. With expert ranks, this is false if the order puts
+  // tp between dp and cp.
   bool grids_agree() const;
-  bool operator==(const Layout& other) const;  // ignores the places of axes with one rank
+  bool operator==(const Layout& other) const;  // ignores where `order` puts axes of size 1
 };
 
 // The layout's word, such as "dp2.tp2.pp2.z1.sp". The word names dp and every other part that differs from its default.
 std::string to_string(const Layout& layout);
 // A layout word that has been read: the layout, and the parts that the word names ("dp", "z", "v", "schedule", "order").
 struct LayoutWord {
-  Layout layout;  // a size that neither the word nor its default states is 0
+  Layout layout;  // sizes that must be inferred are 0
   std::set<std::string> named;
 };
 // Reads a layout word. The parts of a word are axes with sizes, z0 to z3, hpz, sp, vN (N chunks per stage), an order of axes
-// (tp-dp) and the name of a schedule. Each part occurs at most once, and their order is free. A usage error names the wrong
-// part and says why it is wrong.
+// (tp-dp) and the name of a schedule. Each part occurs at most once, and the parts may be in any order. A usage error names
+// the wrong part and gives the reason.
 LayoutWord read_layout_word(const std::string& word, const AxisTable& axes = all_axes());
 // The word's layout on `world` ranks. If `world` is 0, the number of ranks is not known yet, and no size is inferred.
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
 std::vector<std::string> schedule_names();  // all pipeline schedules
-// The shape of the layout's pipeline, with the placement of its schedule.
+// The shape of the layout's pipeline, with the placement of model parts on stages that the layout's schedule uses.
 PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 
 // The model, batch and world that a layout must fit.
@@ -96,11 +99,13 @@ bool fits(const Layout& layout, const LayoutLimits& limits);
 // error that suggests layouts for that number of ranks. If limits are given, the suggested layouts also satisfy them.
 Layout inferred(Layout layout, std::int64_t world);
 Layout inferred(Layout layout, const LayoutLimits& limits);
-// The layout with the same replicas and context ranks, in groups of `ranks` (dp·cp) that rep repeats. If such groups are
-// impossible, throws a usage error about the option `flag`, which names the possible sizes.
+// Changes dp and rep so that each group among which ZeRO shards (dp·cp) has `ranks` ranks. The numbers of replicas and
+// context ranks stay the same. If such groups are impossible, throws a usage error about the option `flag` that names the
+// possible sizes.
 Layout with_zero_ranks(Layout layout, std::int64_t ranks, const char* flag = "shard-size");
-// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. With one replica, only stages 0 and 3 are listed.
-// Layouts in which rep repeats single ranks are left out, because without ZeRO the same ranks send as much.
+// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. If there is only one copy of each dense layer, only
+// stages 0 and 3 are listed. Layouts in which rep repeats groups of one rank are left out, because the same ranks without
+// ZeRO send just as much.
 std::vector<Layout> all_layouts(const LayoutLimits& limits);
 // The legal orders of all axes with more than one rank; the usual order is the first.
 std::vector<AxisOrder> orders_of(const Layout& layout);

@@ -107,7 +107,7 @@ MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
   return {};
 }
 
-// The schedule's own rule. This check runs after check_batch, so the number of micro-batches is an integer.
+// Checks the rule of the pipeline schedule. This check runs after check_batch, so the number of micro-batches is an integer.
 MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
   if (l.stages() == 1 && l.schedule == Layout{}.schedule) return {};
   if (l.stages() == 1)
@@ -135,7 +135,7 @@ MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
                             length, ranks, ranks * cut.blocks_per_rank, cut.name)};
 }
 
-// Runs after check_batch and check_context, because it may divide the batch by the number of replicas.
+// Must run after check_batch and check_context, because it may divide the batch by the number of replicas.
 MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
   if (!l.sequence) return {};
   if (l.shards() == 1)

@@ -51,7 +51,7 @@ std::string in_our_words(const AxisTable& axes, const std::string& word) {
       tidy += tidy.ends_with('.') ? "" : ".";
     else if (c != '=' && c != ':')
       tidy += c;
-  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // in these words, dp takes all ranks
+  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // in the words "z0" and "z3", dp has all ranks
   if (tidy == word) return "";
   try {
     return parse_layout(tidy, 0, axes), tidy;
@@ -86,7 +86,7 @@ std::int64_t number_of(const AxisTable& axes, const std::string& word, const Wor
   return value;
 }
 
-// Stores one part in the layout. Returns its kind, to find repeated parts.
+// Stores one part in the layout. Returns the part's kind, so that the caller can find repeated parts.
 std::string take(const std::string& word, const WordPart& part, Layout& layout) {
   const AxisTable& axes = *layout.axes;
   const std::vector<std::string> schedules = schedule_names();

@@ -15,7 +15,7 @@ inline constexpr std::size_t messages = static_cast<std::size_t>(Collective::bar
 inline constexpr std::size_t operations = messages + 1;
 const char* operation_name(std::size_t operation);
 
-// What this rank sends in one call.
+// The bytes that this rank sends in one call.
 struct Sent {
   std::int64_t bytes = 0;     // −1: unknown, because a library's own algorithm sends them
   std::int64_t crossing = 0;  // the part of `bytes` that is sent to other hosts; −1: unknown

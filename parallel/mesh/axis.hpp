@@ -1,13 +1,13 @@
-// One axis of the mesh as a rank sees it: the group of ranks that differ only in their coordinate on this axis. Strategies
-// call collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent waiting is counted
-// for all axes together.
+// One axis of the mesh from the view of one rank: the group of ranks that differ from it only in their coordinate on this
+// axis. Strategies call collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent
+// waiting is counted for all axes together.
 //
 //                 Axis ── live_axis.hpp        a communicator: sends, measures, and records calls in a trace
-//                      └─ pretended_axis.hpp   no peers: counts what a live axis would send, and writes a script of calls
+//                      └─ pretended_axis.hpp   no peers: counts the bytes a live axis would send, and writes a script
 //
-// Both choose algorithms with the same code (choice/decision.hpp). So a plan (plan/plan.hpp) runs the real code of a
-// training step on pretended axes and on phantom tensors, which have shapes but no memory. The plan's predictions must equal
-// the measured counts exactly.
+// Live and pretended axes choose algorithms with the same code (choice/decision.hpp). So a plan (plan/plan.hpp) runs the
+// real code of a training step on pretended axes and on phantom tensors, which have shapes but no memory. The plan's
+// predictions must equal the measured counts exactly.
 #pragma once
 #include <cstring>
 #include <memory>
@@ -25,12 +25,13 @@ namespace chorale {
 class Script;
 class Trace;
 
-// How many rows each rank of a group sends to each other rank. Element r · size + s is the number of rows from rank r to s.
+// The numbers of rows that the ranks of a group send to each other. Element r · size + s is the number of rows from rank r
+// to rank s.
 using RowsBetween = std::vector<std::int64_t>;
 
 class Axis {
  public:
-  // A call that has been started. It keeps the tensors of the call alive until wait() returns.
+  // A call that has been started. A Pending keeps the tensors of the call alive until wait() returns.
   class [[nodiscard]] Pending {
    public:
     Pending() = default;
@@ -58,17 +59,17 @@ class Axis {
   const Account& account() const { return account_; }
   CommunicationTime& time() const { return time_; }
   void clear_account() { account_ = {}; }
-  // A live axis records its calls in `trace`; a pretended axis writes them, with their prices, in `script`. Each ignores the
-  // other. The trace and the script must outlive all calls.
+  // A live axis records its calls in `trace`; a pretended axis writes them, with their prices, in `script`. A live axis
+  // ignores write_in(), and a pretended axis ignores record_in(). The trace and the script must outlive all calls.
   virtual void record_in(Trace&) {}
   virtual void write_in(Script&) {}
   virtual void give_up(const std::exception&) {}  // tells the peers that this rank failed, so that they stop waiting
   virtual void poll() const {}                    // progresses all calls in flight, on every axis
 
-  // Gathers one text from every rank, in rank order. A pretended axis returns this rank's text for every rank.
+  // Gathers one string from every rank, in rank order. A pretended axis returns this rank's string for every rank.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
-  // A vote of all ranks on a question. Starting it does not wait for the other ranks. The account counts neither exchanges
-  // nor votes.
+  // A yes-or-no vote of all ranks. Starting a vote does not wait for other ranks. The account counts neither exchanges nor
+  // votes.
   class Vote {
    public:
     explicit Vote(bool yes) : yes_(std::make_unique<std::int32_t>(yes)) {}
@@ -81,7 +82,7 @@ class Axis {
   };
   virtual Vote start_vote(bool yes) { return Vote(yes); }
 
-  // In these calls all blocks have equal size: the count of the whole tensor is a multiple of the number of ranks. A call
+  // In these calls all blocks have equal size: the count of the full tensor is a multiple of the number of ranks. A call
   // is in place if `block` is a view of this rank's block of the other tensor.
   void all_reduce(const Tensor& x, Redop op = Redop::sum) { run({Collective::all_reduce, x, x, op}); }
   void reduce_scatter(const Tensor& input, const Tensor& block) { run({Collective::reduce_scatter, input, block}); }
@@ -102,7 +103,7 @@ class Axis {
     run_uneven({Collective::all_gather, block, output}, rows);
   }
   // `input` holds the rows for rank 0, then the rows for rank 1, and so on. `output` gets the rows from rank 0, then the
-  // rows from rank 1, and so on. All ranks pass the same `rows`, even a rank that neither sends nor receives any.
+  // rows from rank 1, and so on. All ranks pass the same `rows`, even a rank that neither sends nor receives rows.
   void all_to_all(const Tensor& input, const Tensor& output, const RowsBetween& rows) {
     const Sizes sizes = sizes_of(input, rows);
     run({input, output, sizes});
@@ -121,7 +122,7 @@ class Axis {
 
   // The counts of an all_to_all, in elements.
   struct Sizes {
-    std::vector<std::int64_t> given, taken, everybodys;  // this rank sends, this rank receives, all ranks send
+    std::vector<std::int64_t> given, taken, everybodys;  // sent by this rank, received by this rank, sent by all ranks
   };
   // A call, and the tensors that hold its buffers. Phantom buffers have no addresses, so the tensors' storage shows whether
   // the call is in place.

@@ -9,7 +9,7 @@ namespace chorale {
 struct CallPrice {
   double seconds = -1;
   double link = 0;    // seconds for which this rank's bytes to other hosts occupy its host's link
-  bool waits = true;  // true: a message is transferred only when both ends have begun it, as long messages are
+  bool waits = true;  // true: the transfer of a message starts only when both ends have begun it (rendezvous)
 };
 
 // The price of a collective that runs the chosen algorithm. `crossing`: the number of bytes that this rank sends to other

@@ -1,4 +1,4 @@
-// The time during which a rank communicates, on all axes together. It counts each second once, even with several calls in
+// The time during which a rank communicates, on all axes together. Each second is counted once, even with several calls in
 // flight.
 //
 //   call a     ├──────────────┤

@@ -1,6 +1,7 @@
-// The mesh: all ranks of a run in a grid of named axes, and this rank's coordinates in it. A mesh is passed as an argument
-// and is never global. A set of axes defines groups: each group contains the ranks that differ only in these axes. When the
-// mesh is constructed, the ranks of each group open a communicator together. Strategies ask for a group by its axes.
+// The mesh arranges all ranks of a run in a grid of named axes, and knows this rank's coordinates. A mesh is passed as an
+// argument and is never global. A set of axes defines groups: each group contains the ranks that differ only in these axes.
+// When the mesh is constructed, the ranks of each group open a communicator together. Strategies ask for a group by its
+// axes.
 //
 //   dp2.tp2.pp2     rank = (stage · 2 + replica) · 2 + shard
 //
@@ -23,7 +24,7 @@ class Mesh {
  public:
   explicit Mesh(const Layout& layout = {});  // a mesh of one rank, without peers
   Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms);
-  // For plans: the mesh as `rank` would see it, without any peers. `hosts`: the host of each rank; empty: all on one host.
+  // For plans: the mesh from the view of `rank`, without peers. `hosts`: the host of each rank; empty: all on one host.
   static Mesh pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
                         std::shared_ptr<const Selector> selector, const std::vector<int>& hosts = {});
 

@@ -21,13 +21,13 @@ std::optional<RankGroup> out_of_reach(const Layout& layout, const ByAxis& backen
   return {};
 }
 
-// The topology that results if the same ranks per host are numbered host by host, which is mpirun's default.
+// The topology with the same number of ranks on each host, but numbered host by host, which is mpirun's default.
 Topology host_by_host(Topology topology) {
   std::sort(topology.host_of.begin(), topology.host_of.end());
   return topology;
 }
 
-// The nearest layout whose groups all lie within reach of their backends; "" if there is none. `axis` gets fewer ranks. The
+// The nearest layout whose groups can all be connected by their backends; "" if there is none. `axis` gets fewer ranks. The
 // axis whose size is inferred gets more ranks, unless `axis` belongs only to the expert grid.
 std::string smaller(Layout layout, const std::string& axis, const ByAxis& backends, const Topology& topology) {
   const AxisTable& axes = *layout.axes;
@@ -45,7 +45,7 @@ std::string smaller(Layout layout, const std::string& axis, const ByAxis& backen
   return "";
 }
 
-// An order of the layout's axes with which all groups lie within reach of their backends; "" if there is none.
+// An order of the layout's axes with which the backends can connect all groups; "" if there is none.
 std::string other_order(Layout layout, const ByAxis& backends, const Topology& topology) {
   for (const AxisOrder& order : orders_of(layout)) {
     layout.order = order;
@@ -95,7 +95,7 @@ bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topolog
 ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
                        const std::string& widest) {
   const std::vector<RankGroup> groups = groups_of(layout);
-  const auto has_groups = [&](const std::string& axis) {  // without ep, edp has no groups, whatever its size
+  const auto has_groups = [&](const std::string& axis) {  // without ep, edp has no groups, even if its size is not 1
     return std::ranges::count(groups, axis, &RankGroup::chosen_as) > 0;
   };
   if (nearest != widest)

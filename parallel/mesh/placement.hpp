@@ -1,5 +1,5 @@
-// Which backend connects the groups of each axis, and where these groups lie among hosts. Some backends connect only the
-// ranks of one host. An axis may use them if none of its groups crosses hosts.
+// Chooses the backend that connects the groups of each axis, and finds the groups that cross hosts. Some backends connect
+// only the ranks of one host. An axis may use such a backend if none of its groups crosses hosts.
 //
 //   dp2.tp2 on n0: 0-1, n1: 2-3      tp: 0-1, 2-3 stay on a host      dp: 0,2 and 1,3 cross hosts
 #pragma once
@@ -20,7 +20,8 @@ bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topolog
 // Replaces "auto" by `nearest` for an axis whose groups each lie within one host, and by `widest` for every other axis.
 ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
                        const std::string& widest);
-// Whether every axis that crosses hosts has a backend that connects hosts. The backend "auto" adapts itself.
+// Whether every axis that crosses hosts has a backend that connects hosts. An axis with the backend "auto" always counts as
+// connected.
 bool in_reach(const Layout& layout, const ByAxis& backends, const Topology& topology);
 // Throws a usage error if an axis crosses hosts but its backend connects only the ranks of one host. The error names a
 // placement, an order of the axes, a layout or a backend that would work.

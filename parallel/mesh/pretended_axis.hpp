@@ -1,5 +1,6 @@
-// An axis without peers. It makes the same decisions as a live axis (choice/decision.hpp) and counts the bytes that this
-// rank would send, but it sends nothing. If there is a script, the axis also adds each call with its price to the script.
+// An axis without peers. A pretended axis makes the same decisions as a live axis (choice/decision.hpp) and counts the bytes
+// that this rank would send, but it sends nothing. If there is a script, the axis also adds each call with its price to the
+// script.
 #pragma once
 #include <map>
 #include <memory>
@@ -13,9 +14,9 @@ namespace chorale {
 
 class PretendedAxis final : public Axis {
  public:
-  // A group of this rank only. Its calls copy or do nothing.
+  // A group of this rank only. Calls on this group copy or do nothing.
   PretendedAxis(std::string name, CommunicationTime& time) : Axis(std::move(name), 0, 1, time) {}
-  // The axis as rank `rank` of `size` ranks sees it. `hosts`: the host of each rank, as in Problem::hosts.
+  // The axis from the view of rank `rank` of `size` ranks. `hosts`: the host of each rank, as in Problem::hosts.
   PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend,
                 const std::string& algorithm, std::shared_ptr<const Selector> selector, CommunicationTime& time);
 

@@ -1,6 +1,6 @@
-// The script of a training step: the work and the calls of one rank, in order. A plan (plan.hpp) records the script while it
-// runs the code of Training on phantom tensors. Kernels record their work, and pretended axes record their calls. The
-// duration of the step is simulated from the scripts of all ranks (simulation.hpp).
+// The script of a training step lists the work and the calls of one rank, in order. A plan (plan.hpp) records the script
+// while it runs the code of Training on phantom tensors. Kernels record their work, and pretended axes record their calls.
+// The duration of the step is simulated from the scripts of all ranks (simulation.hpp).
 //
 //   work 12 GFLOP  begin all_reduce of dp  work 9 GFLOP  wait for all_reduce  …
 #pragma once
@@ -15,7 +15,7 @@ namespace chorale {
 
 // The bytes and messages of a call, counted from the schedules of its algorithm.
 struct CallVolume {
-  std::int64_t vector = 0;         // bytes of the whole vector, or of the message
+  std::int64_t vector = 0;         // bytes of the full vector, or of the message
   std::int64_t sent = -1;          // bytes that this rank sends; -1: unknown, because a library's own algorithm sends them
   std::int64_t messages = 0;       // number of messages that this rank sends, one after the other
   std::int64_t host_crossing = 0;  // bytes that all ranks of this rank's host send to other hosts
@@ -31,11 +31,11 @@ class Script final : public Meter {
     std::string group;       // the name of the axis
     int from = -1, to = -1;  // sender and receiver of a message, as ranks within the group
     double seconds = 0;      // duration if no other call or work runs at the same time; negative: no price is known
-    bool waits = true;       // for a message: it is transferred only when both ends have begun it
+    bool waits = true;       // for a message: its transfer starts only when both ends have begun it
     double link = 0;         // seconds for which this rank's bytes to other hosts occupy its host's link
     CallVolume volume = {};  // for machines whose calls have no calibrated prices
     bool scatters = false;   // whether the call is a reduce_scatter
-    // Whether the call is a copy by this rank alone, from a slow tier into memory or out to the tier. It copies
+    // Whether the call is a copy by this rank alone, from a slow tier into memory or out to the tier. Such a call copies
     // `volume.vector` bytes.
     enum class Copy : std::uint8_t { no, in, out } copy = Copy::no;
   };
@@ -61,7 +61,7 @@ class Script final : public Meter {
   const std::vector<Act>& acts() const { return acts_; }
   const std::vector<Call>& calls() const { return calls_; }
   const std::vector<KernelWork>& kernels() const { return kernels_; }  // in order
-  Amounts total() const;                                               // work of the whole step
+  Amounts total() const;                                               // work of the complete step
 
  private:
   std::vector<Act> acts_;

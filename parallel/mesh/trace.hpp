@@ -1,5 +1,5 @@
-// Records what a rank did in selected steps, and when: the passes of its micro-batches, the layers and kernels in these
-// passes, and every communication call.
+// Records the activity of a rank in selected steps, with times: the passes of its micro-batches, the layers and kernels in
+// these passes, and every communication call.
 //
 //   passes          data ─ forward ───── backward ────────────────── optimizer ─
 //   layers, kernels        │embedding│block.0│ …                        nested; noted by TracedWork (traced_work.hpp)
@@ -8,8 +8,8 @@
 //   file                 │wait│                                   waits for the file of offloaded tensors, within the passes
 //
 // A started call may complete earlier than the trace shows. The recorded end is the time when the rank notices the
-// completion, in a wait or a test. All times are read from this rank's clock. If tracing is off, it costs one branch per
-// call and pass, and one virtual call per layer and kernel. If tracing is on, it adds one record for each of these, up to a
+// completion, in a wait or a test. All times are read from this rank's clock. Disabled tracing costs one branch per call and
+// pass, and one virtual call per layer and kernel. Enabled tracing adds one record per call, pass, layer and kernel, up to a
 // limited number of records.
 #pragma once
 #include <cstdint>

@@ -28,9 +28,9 @@ class Worlds {
   const Topology& topology() const { return topology_; }
   void use_device(const std::shared_ptr<Memory>& device);  // puts tensors in this memory instead of the host's
   Memory& memory() const;                                  // for tensors: the memory that peers reach fastest
-  std::string about_memory() const;                        // its description for the record; may be empty
+  std::string about_memory() const;                        // the description of memory() for the record; may be empty
   std::shared_ptr<const Selector> selector() const;        // chooses algorithms for `auto`; the same on all backends
-  // Connects the ranks of equal color, in the same order, by the same backends. With a negative color the result is empty.
+  // Connects the ranks of equal color, in the same order, by the same backends. With a negative color, the result is empty.
   // All ranks must call it.
   Worlds split(int color) const;
   explicit operator bool() const { return bool(worlds_.begin()->second); }

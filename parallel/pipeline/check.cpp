@@ -87,7 +87,7 @@ std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage,
 }
 
 // Between two stages, messages must be received in the order in which they are sent. (find_not_once has checked that each
-// is sent and received once.)
+// message is sent and received once.)
 std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& transfers) {
   using Channel = std::pair<std::int64_t, std::int64_t>;  // sending stage, receiving stage
   std::map<Channel, std::vector<PipelineAction>> sent, received;
@@ -104,8 +104,8 @@ std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& tr
   return "";
 }
 
-// Vector clocks: at each action of a stage, how many actions of every stage have begun for certain. A message carries the
-// clock of its sender.
+// Vector clocks state, for each action of a stage, how many actions of every stage have certainly begun by then. A message
+// carries the clock of its sender.
 class VectorClocks {
  public:
   explicit VectorClocks(const PipelineSchedule& schedule) : schedule_(schedule), clocks_(schedule.actions.size()) {
@@ -119,7 +119,7 @@ class VectorClocks {
     }
   }
 
-  // The first action of `stage` at whose start the stage knows that this action of another stage has begun.
+  // Returns the first action of `stage` that can start only after the action `begun` of a different stage has begun.
   std::size_t first_to_know(std::size_t stage, const StagedAction& begun) {
     const auto& mine = clocks_[stage];
     const auto there = static_cast<std::size_t>(begun.stage);

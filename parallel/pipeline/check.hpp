@@ -1,4 +1,4 @@
-// Proves in one process that a pipeline schedule is correct on all its stages:
+// Proves in one process that a pipeline schedule is correct on all of its stages:
 //
 //   every action once                for each (micro-batch, chunk): forward, backward and, if split, weights
 //   no action before its inputs      within a stage by the order of its list, between stages by the messages
@@ -9,21 +9,22 @@
 
 namespace chorale {
 
-// "" if the schedule is correct; else the flaw, with its stage and action.
+// Returns "" if the schedule is correct, else a description of the flaw that names its stage and action.
 std::string find_flaw(const PipelineSchedule& schedule);
 
-// Whether a correct schedule would deadlock if sends were synchronous. The deadlock occurs if a stage sends an activation
+// Whether a correct schedule would deadlock if sends were synchronous. Such a deadlock occurs if a stage sends an activation
 // to a neighbor while this neighbor sends a gradient back.
 bool needs_buffers(const PipelineSchedule& schedule);
 
-// By stage: the largest number of pairs (micro-batch, chunk) in flight at once. A pair is in flight, and its activations
+// For each stage, the largest number of (micro-batch, chunk) pairs in flight at once. A pair is in flight, and its
+// activations
 // are kept, from its forward pass to the end of its backward pass. If the schedule splits backward passes, the pair stays
 // in flight until its weight gradients are done.
 std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule);
 
-// For each action of a stage that sends its result: when the receiver has certainly read the result, whatever the speed of
-// the stages. The value is the index of an action of the same stage: once the stage has the input of that action, the result
-// has been read. If no input proves it, the value is the number of the stage's actions.
+// For each action of a stage that sends a result, states when the receiver has certainly read the result, at any speed of
+// the stages. The value is the index of a later action of the same stage. Once the stage has received the input of that
+// later action, the result has been read. If no input proves this, the value is the number of the stage's actions.
 //
 //   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2      Stage 1 sends the input of B0 after its F0, and
 //                                        read by    2  4     5            before its F1. So at F2, F1 may be unread.
@@ -31,7 +32,7 @@ std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule);
 // Time and memory: O(actions of all stages · stages).
 std::vector<std::size_t> read_at_latest(const PipelineSchedule& schedule, std::int64_t stage);
 
-// By stage: the number of messages that the stage sends.
+// For each stage, the number of messages that it sends.
 std::vector<std::int64_t> messages_sent(const PipelineSchedule& schedule);
 
 }  // namespace chorale

@@ -1,4 +1,5 @@
-// Pictures of pipelines. The same code draws simulated schedules and measured runs, so they can be compared side by side.
+// Draws pipelines as text or SVG. The same code draws simulated schedules and measured runs, so both can be compared side by
+// side.
 //
 //   stage 0 │0  1        ▒0▒▒▒▒   ▒1▒▒▒▒│   0    forward of micro-batch 0 (with several chunks: 0a, 0b)
 //   stage 1 │   0  ▒0▒▒▒▒1  ▒1▒▒▒▒      │   ▒0▒  its backward        ░0░  its weight gradients
@@ -26,7 +27,7 @@ struct PipelinePanel {
 
 struct PipelineFrame {
   double width = 1200;
-  double seconds = 0;  // the time that the full width represents, equal in pictures to compare; 0: that of the longest panel
+  double seconds = 0;    // the time that the full width represents; 0: the time of the longest panel
   bool headline = true;  // whether to draw the title; false if the page shows it beside the picture
 };
 

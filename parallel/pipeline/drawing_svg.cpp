@@ -30,8 +30,8 @@ constexpr const char* style = R"svg(  <style>
   </style>
 )svg";
 
-// The hatching of weights passes. Pictures of one width on a page share it. Pictures of other widths must not: a browser
-// that shows only one width does not draw patterns of the hidden one.
+// The hatching of weights passes. Pictures of equal width on one page share a pattern. Pictures of different widths must not
+// share one, because a browser does not draw a pattern that is defined in a hidden picture.
 constexpr const char* hatching =
     R"svg(  <defs><pattern id="hatched{}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
     <rect width="6" height="6" fill="#7ccdb4"/><rect width="2" height="6" fill="#3fa98a"/></pattern></defs>

@@ -1,6 +1,7 @@
-// GPipe (Huang et al. 2019): all micro-batches forward, one after another, then all backward. With p stages and m
-// micro-batches, the bubble is (p−1)/(m+p−1) of the time, and every stage keeps the activations of all m micro-batches. The
-// backward passes run in the order of the forward passes, so each stage frees the oldest activations first, as in 1F1B.
+// GPipe (Huang et al. 2019) runs all micro-batches forward, one after another, and then all micro-batches backward. With p
+// stages and m micro-batches, the bubble is (p−1)/(m+p−1) of the time, and every stage keeps the activations of all m
+// micro-batches. The backward passes run in the order of the forward passes, so each stage frees the oldest activations
+// first, as in 1F1B.
 //
 //   stage 0   F0 F1 F2 ·  ·  B0 B1 B2
 //   stage 1   ·  F0 F1 F2 B0 B1 B2 ·

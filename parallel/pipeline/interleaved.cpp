@@ -1,7 +1,8 @@
-// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): each of p stages has v chunks of the model, so its first result is
-// ready in 1/v of the time. Micro-batches run in groups of p. In the forward pass, a group goes through the first chunk of
-// every stage, then through the second, and so on. The backward pass goes from the last chunk to the first. The bubble is
-// divided by v. In return, v times as many messages are sent, and stage r keeps the activations of up to 2(p−r−1) +
+// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): each of p stages has v chunks of the model, so a stage's first
+// result is ready in 1/v of the time. Micro-batches run in groups of p. In the forward pass, a group goes through the first
+// chunk of every stage, then through the second, and so on. The backward pass goes from the last chunk to the first. The
+// bubble is divided by v. In return, v times as many messages are sent, and stage r keeps the activations of up to 2(p−r−1)
+// +
 // (v−1)p + 1 chunks.
 //
 //   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a     a: chunks in the model's first half, b: in its second
@@ -18,8 +19,8 @@ namespace {
 PipelineSchedule plan(const PipelineShape& shape) {
   PipelineSchedule schedule(shape);
   const std::int64_t p = shape.stages, v = shape.chunks, total = shape.micro_batches * v;
-  // For the k-th forward (or backward) pass on a stage: its micro-batch, and how many chunks of this stage that micro-batch
-  // has gone through before.
+  // micro_batch(k) is the micro-batch of a stage's k-th forward (or backward) pass. turn(k) is the number of this stage's
+  // chunks that this micro-batch has already gone through.
   const auto micro_batch = [&](std::int64_t k) { return k / (p * v) * p + k % p; };
   const auto turn = [&](std::int64_t k) { return k % (p * v) / p; };
   for (std::int64_t stage = 0; stage < p; ++stage) {

@@ -1,12 +1,12 @@
 // A pipeline schedule lists each stage's actions in order, as plain data. The same object is proved correct (check.hpp),
-// simulated (simulate.hpp), drawn (drawing.hpp) and executed (run.hpp).
+// simulated (simulate.hpp), drawn (drawing.hpp) and executed (step/run_pipeline.hpp).
 //
 //   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2       F  forward
 //                                        stage 1   F0 B0 F1 B1 F2 B2       B  backward
 //
 //   Some schedules split the backward pass into B, the gradient of the input, and W, the gradients of the weights.
 //
-// A stage may hold several chunks of the model. The schedule's placement says which part of the model each chunk is. By
+// A stage may hold several chunks of the model. The schedule's placement assigns a part of the model to each chunk. By
 // default, chunk c of stage s is part c·stages + s, so a micro-batch visits all stages once per chunk. An action begins
 // when its stage has finished the previous action and has received the message that this action needs. The stage sends the
 // result at once, without waiting for the receiver.
@@ -27,7 +27,7 @@ struct PipelineAction {
   bool operator==(const PipelineAction&) const = default;
 };
 
-// Where a part of the model is: the stage, and the index of the chunk within it.
+// The place of a part of the model: its stage, and the index of its chunk within the stage.
 struct PartPlace {
   std::int64_t stage, chunk;
   bool operator==(const PartPlace&) const = default;
@@ -76,7 +76,8 @@ struct StagedAction {
 };
 
 // source_of: the action whose activation (forward) or gradient (backward) `taker` needs. taker_of: the action that needs
-// the result of `source`. Both return nullopt if there is no such action: at the model's ends, and for weight gradients.
+// the result of `source`. Both functions return nullopt if there is no such action: at the model's ends, and for weight
+// gradients.
 std::optional<StagedAction> source_of(const PipelineShape& shape, const StagedAction& taker);
 std::optional<StagedAction> taker_of(const PipelineShape& shape, const StagedAction& source);
 
@@ -89,7 +90,7 @@ std::string describe(const PipelineSchedule& schedule);                  // one 
 // schedules.cpp. Tests, `show` and `verify` cover every row.
 struct PipelineAlgorithm {
   const char* name;
-  PipelineSchedule (*make)(const PipelineShape&);  // a pure function; call plan(), which sets the placement
+  PipelineSchedule (*make)(const PipelineShape&);  // a pure function; use plan(), which also sets the placement
   const char* about;                               // one line for `show pipeline`
   std::string (*misfit)(const PipelineShape&);     // "", or why the schedule does not fit this shape
   std::int64_t least_chunks = 1;                   // the fewest chunks per stage that the schedule works with

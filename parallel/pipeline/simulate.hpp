@@ -1,12 +1,13 @@
-// Simulates a pipeline schedule from the seconds of each part of the model. The result says when every action begins and
-// ends, and how long each stage is idle. A measured run is stored in the same structs, so both can be drawn side by side.
+// Simulates a pipeline schedule from the duration of each pass of each model part. The result states when every action
+// begins and ends, and how long each stage is idle. A measured run is stored in the same structs, so both can be drawn side
+// by side.
 #pragma once
 #include "parallel/pipeline/schedule.hpp"
 
 namespace chorale {
 
 struct PartSeconds {
-  double forward = 1, backward = 1, weights = 1;  // unless the schedule splits backward passes, they take backward + weights
+  double forward = 1, backward = 1, weights = 1;  // a backward pass that is not split takes backward + weights
 };
 
 struct PipelineSeconds {
@@ -15,7 +16,7 @@ struct PipelineSeconds {
 };
 
 // On every stage, a micro-batch's forward pass takes 1, the gradient of the input 1 and the gradients of the weights 1.
-// Each is divided equally among the stage's chunks.
+// Each of these times is divided equally among the stage's chunks.
 PipelineSeconds equal_parts(const PipelineShape& shape);
 
 struct PipelineEvent {

@@ -12,8 +12,8 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // Dynamic programming: the cheapest cut of the first n layers into k parts follows from the cheapest cuts of fewer layers
-// into k − 1 parts. The price of a cut is the number to be minimized. `joined` computes it from the price of the first k
-// − 1 parts and the cost of the last part.
+// into k − 1 parts. The price of a cut is the quantity to be minimized. `joined` computes a cut's price from the price of
+// the first k − 1 parts and the cost of the last part.
 struct Cuts {
   using Join = std::function<double(double before, double part)>;
 

@@ -1,8 +1,9 @@
 // V-Min (Qi et al. 2024, "Pipeline parallelism with controllable memory"): each stage holds two chunks. The model goes down
 // the stages through their first chunks and back up through their second chunks. A stage that keeps its first chunk's
 // activations for long keeps its second chunk's activations only briefly. So every stage has at most (p+4)/3 micro-batches
-// in flight; the first stage of 1F1B has p. Weight gradients are separate actions, which fill gaps. If each of F, B and W of
-// a micro-batch takes a stage one unit of time, the bubble is about 2p units, two thirds of 1F1B's 3(p−1).
+// in flight. The first stage of 1F1B has p micro-batches in flight. Weight gradients are separate actions, which fill gaps.
+// If F, B and W of a micro-batch take a stage one unit of time each, the bubble is about 2p units, two thirds of 1F1B's
+// 3(p−1).
 //
 //   stage 0   F0a         F0b B0b         B0a      one micro-batch: a is the model's first half, b its second; the loss is
 //   stage 1       F0a F0b         B0b B0a          on stage 0

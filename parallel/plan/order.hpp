@@ -1,7 +1,7 @@
-// Chooses how the axes of a layout are nested. On several hosts this choice affects speed: neighbors on the innermost axis
-// have consecutive rank numbers, so they usually share a host.
+// Chooses how the axes of a layout are nested. On several hosts, this choice affects speed, because neighbors on the
+// innermost axis have consecutive rank numbers and usually share a host.
 //
-//   dp2.tp2 on n0: 0-1, n1: 2-3      dp,tp: tp stays on hosts, dp crosses them      tp,dp: the reverse
+//   dp2.tp2 on n0: 0-1, n1: 2-3      dp,tp: tp stays on hosts, dp crosses hosts     tp,dp: the reverse
 //
 // A group's cost is that of a ring: each rank sends to the next one, and only pairs of ranks on different hosts count.
 #pragma once
@@ -27,14 +27,14 @@ struct OrderChoice {
   AxisOrder order;  // empty: the usual order
   std::string why;  // a line for the user; "" for the usual order
 };
-// Why a layout with a given order of its axes is impossible, as a clause of a sentence; "" if it is possible.
+// Returns why a layout with a given order of its axes is impossible, as a clause of a sentence; "" if it is possible.
 using WhyNot = std::function<std::string(const Layout&)>;
-// Why ranks on these hosts cannot run this layout: a backend cannot connect the hosts of an axis, or a context-parallel
-// scheme does not fit the hosts.
+// Returns why ranks on these hosts cannot run this layout; "" if they can. Either a backend cannot connect the hosts of an
+// axis, or a context-parallel scheme does not fit the hosts.
 std::string why_not_on(const Topology& topology, const Layout& layout, const ByAxis& backends,
                        const TrainingOptions& options);
-// Among the possible orders, the one that sends the fewest bytes between hosts. The choice depends only on the arguments, so
-// all ranks choose the same order.
+// Chooses the possible order that sends the fewest bytes between hosts. The choice depends only on the arguments, so all
+// ranks choose the same order.
 OrderChoice cheapest_order(const Layout& layout, const WhyNot& why_not, const SentByGroup& sent, const Topology& topology);
 
 }  // namespace chorale

@@ -9,8 +9,8 @@
 namespace chorale {
 namespace {
 
-// In the forward pass, a matrix product costs 2 flops per matrix element and token. Attention costs 4 flops per pair of a
-// query and a key that it sees, and per element of these. In the backward pass, the gradients cost twice as much.
+// In the forward pass, a matrix product costs 2 flops per matrix element and token. Attention costs 4 flops per element of a
+// query, for each key that the query sees. The backward pass costs twice as much as the forward pass.
 double flops_per_sample(const Training& training) {
   const std::int64_t context = training.mesh().context().rank();
   const auto tokens = static_cast<double>(training.cut().tokens(context));
@@ -54,7 +54,9 @@ class Pretence {
     return accounts_of(training_.mesh());
   }
   RankPlan step() {
-    if (training_.options().update == UpdateTime::delayed) training_.step(no_samples);  // the measured step ends its update
+    if (training_.options().update == UpdateTime::delayed)
+      training_.step(no_samples);  // the measured step then completes
+                                   // this step's update
     sent_by([](Training& t) { t.step(no_samples); });
     return observed(training_);
   }

@@ -6,14 +6,14 @@
 //     ledger    →  bytes by category: held after the step, and the peak
 //     accounts  →  calls and bytes by axis and operation
 //
-// Every step sends the same bytes, with one exception: a skipped step has no new values to publish (Training::publish). So a
-// run sends
+// Apart from rows that are routed to experts, every step sends the same bytes, with one exception: a skipped step has no new
+// values to publish (Training::publish). So a run sends
 //
 //     steps · (bytes of a step) − skipped · (bytes of publishing) + evaluations · (bytes of an evaluation)
 //
 // Memory peaks are equal, too, except the peak of `comm`, which holds results in transit between pipeline stages. How long
-// they stay depends on the speed of their receivers. The plan keeps them for as long as the schedule allows, so a run never
-// holds more than planned.
+// these results stay in transit depends on the speed of their receivers. The plan keeps them for as long as the schedule
+// allows, so a run never holds more bytes than planned.
 #pragma once
 #include <array>
 #include <optional>
@@ -35,7 +35,7 @@ struct RankPlan {
   std::int64_t parameters = 0;                          // number of parameters in this rank's stage and shard
   std::array<std::int64_t, categories> held{}, peak{};  // bytes by category
   // Bytes of all categories together. Categories may peak at different times, so peak_bytes may be less than the sum of
-  // `peak`. It is the sum of `at_peak`, the bytes of each category at the moment when the rank holds the most.
+  // `peak`. peak_bytes is the sum of `at_peak`, the bytes of each category at the moment when the rank holds the most.
   std::array<std::int64_t, categories> at_peak{};
   std::int64_t held_bytes = 0, peak_bytes = 0;
   Accounts axes;
@@ -46,13 +46,14 @@ struct RankPlan {
   double flops = 0;
 };
 
-// The rank that needs the most memory among the ranks of a stage. It has the largest shard and the most tokens.
+// The rank that needs the most memory among the ranks of a stage: the rank with the largest shard and the most tokens.
 int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int64_t stage);
 RankPlan plan_rank(const PlanRequest& request, int rank);
 // The peak memory of a stage's fullest rank, planned with at most twice as many micro-batches as there are stages. Under
 // 1f1b, interleaved and zb-h1, more micro-batches do not need more memory.
 std::int64_t brief_peak(PlanRequest request, std::int64_t stage);
-// The bytes that this rank keeps in a slow tier: the sum of RankPlan::offloaded, computed without planning a step.
+// The bytes that this rank keeps in a slow tier between steps, computed without planning a step. Activations that a step
+// offloads are not included.
 std::int64_t planned_in_file(const PlanRequest& request, int rank);
 // The work and the calls of this rank in a step. The machine file of request.selector gives the prices of the calls.
 // with_copies: whether the script includes the copies between memory and a slow tier.
@@ -80,17 +81,18 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
 
 // Describes the first difference; "" if there is none. Numbers of calls are always compared, but bytes only if both are
 // known. An all_to_all must send exactly the bytes of the rows that, by its counts, leave this rank. These bytes depend on
-// how tokens are routed to experts. They are compared with the plan only if the plan knows the routing.
+// how tokens are routed to experts. The bytes of an all_to_all are compared with the plan only if the plan knows the
+// routing.
 std::string difference(const Accounts& planned, const Accounts& made, bool knows_routing);
-// Does the same for the bytes copied between memory and a slow tier.
+// Describes the first difference between bytes copied to and from a slow tier; "" if there is none.
 std::string difference(const TierTraffic& planned, const TierTraffic& made);
-// Whether a plan knows how many rows each rank sends to each expert. It knows this only if the routing is forced. But the
-// tokens that are dropped depend on scores, and the rank that has a token may depend on documents. So if ranks divide
+// Whether a plan knows how many rows each rank sends to each expert. A plan knows them only if the routing is forced. Even
+// then, the dropped tokens depend on scores, and the rank that has a token may depend on documents. So if ranks divide
 // sequences, a plan may not know which ranks send the rows.
 bool knows_routing(const TrainingOptions& options, const Layout& layout);
 
-// The idle fraction of all stages' time. It assumes that a stage's time is proportional to its flops and that messages take
-// no time.
+// The idle fraction of all stages' time. The calculation assumes that a stage's time is proportional to its flops and that
+// messages take no time.
 double planned_bubble(const TrainingOptions& options, const Layout& layout);
 
 }  // namespace chorale

@@ -24,7 +24,7 @@ RankPlan plan_stage(const TrainingOptions& options, const Layout& layout, std::i
   return plan_rank({.options = options, .layout = layout}, fullest_rank(options, layout, stage));
 }
 
-// The index of the stage that needs the most memory, and the plan of its rank.
+// The index of the stage that needs the most memory, and the plan of its fullest rank.
 std::pair<std::int64_t, RankPlan> fullest_stage(const TrainingOptions& options, const Layout& layout) {
   std::pair<std::int64_t, RankPlan> fullest;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
@@ -44,7 +44,7 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
 }
 
 // A lower bound on a rank's bytes, computed without a plan: an equal share of the weights and gradients that stay in memory.
-// It assumes that all weights belong to experts.
+// This bound assumes that all weights belong to experts.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   const auto share = [&](int zero) {
     const std::int64_t replicas = layout.zero >= zero ? layout.zero_ranks() : layout.expert_ranks();
@@ -56,8 +56,8 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   return values * value + gradients * std::min(value, size_of(options.replicas.gradient_sums.value_or(options.compute)));
 }
 
-// At most 32 other layouts for the same number of ranks (there may be hundreds). `asked` with higher ZeRO stages comes
-// first, then all others follow.
+// At most 32 other layouts for the same number of ranks (there may be hundreds). The first ones differ from `asked` only by
+// a higher ZeRO stage.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
   for (Layout more = asked; asked.copies() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
@@ -89,8 +89,8 @@ std::string with(const std::vector<std::string>& words) {
   return others.empty() ? words.front() : fmt::format("{} with {}", words.front(), others);
 }
 
-// Flags with which the model fits in memory: recomputation, smaller micro-batches, or offloading as little to a file as is
-// enough. If no flag suffices alone, tries all together, and then ZeRO-3, with which everything can live in a file.
+// Flags with which the model fits in memory: recomputation, smaller micro-batches, or the least offload that is enough. If
+// no single flag suffices, tries all flags together, and then ZeRO-3, which allows every tensor to be offloaded.
 std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
   const TrainingOptions asked = options_of(layout);
   std::vector<std::string> flags;

@@ -1,4 +1,4 @@
-// Whether the plan of a layout fits in a memory limit, and what would fit if it does not.
+// Checks whether the plan of a layout fits in a memory limit. If it does not, suggests flags and layouts that fit.
 //
 //   shortage_of    the fullest rank and the category with which it exceeds the limit
 //   require_room   throws an error that names flags and layouts with which the model fits
@@ -15,8 +15,8 @@
 
 namespace chorale {
 
-// The error for too little memory. A suite records it as the layout's result, not as an error in its options. All ranks of a
-// run throw this error together, so MPI can be finalized.
+// The error for too little memory. A suite records this error as the layout's result, not as a mistake in the suite's
+// options. All ranks of a run throw this error together, so MPI can be finalized.
 class NoRoom : public Error {
   using Error::Error;
 };
@@ -27,9 +27,9 @@ struct Shortage {
 };
 using OptionsOf = std::function<TrainingOptions(const Layout&)>;
 
-// nullopt if all ranks stay within the limit, or if no limit is set. Only one rank of each stage is planned: the rank with
-// the last shard. Another rank may need one more block of the vocabulary. If that does not fit, the run's ledger refuses the
-// allocation.
+// Returns nullopt if all ranks stay within the limit, or if no limit is set. Only one rank of each stage is planned: the
+// rank with the last shard and the most tokens. A different rank may need one more block of the vocabulary. If that block
+// does not fit, the run's ledger refuses the allocation.
 std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& options_of, const std::string& limit_is);
 // Throws NoRoom if a rank has too little memory. The error suggests layouts that fit in memory.
 void require_room(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of,

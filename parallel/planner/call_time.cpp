@@ -131,7 +131,7 @@ class CallExecutor {
   const System& system_;
   std::vector<int> hosts_;
   std::vector<Message> messages_;
-  std::vector<int> posted_;  // for each message, how many of its two ends are posted
+  std::vector<int> posted_;  // for each message, the number of its ends that have been posted
   std::vector<std::vector<Progress>> steps_;
   std::vector<double> capacities_;
   std::vector<LinkFlow> flows_;

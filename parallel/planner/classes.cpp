@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// The numbers 0, 1, … of distinct values, in the order in which they first occur.
+// Numbers distinct values 0, 1, … in the order in which they first occur.
 template <class T>
 class Numbers {
  public:
@@ -34,7 +34,8 @@ class Folding {
  private:
   int count() const { return static_cast<int>(std::set(colors_.begin(), colors_.end()).size()); }
 
-  // The colors of a group's members in order, and of a host's ranks.
+  // Groups are of the same kind if they have the same name and if their members, in order, have the same colors. Hosts are
+  // of the same kind if their ranks have the same colors.
   std::vector<int> kinds_of_groups() const {
     Numbers<std::pair<std::string, std::vector<int>>> numbers;
     std::vector<int> kinds;

@@ -1,6 +1,6 @@
 // Ranks that behave alike are simulated only once, as a class. Two ranks are in the same class if they have the same script,
-// and if the ranks on their hosts and the members of their groups have the same classes. Classes are found by refinement: a
-// rank's first class is that of its script, and classes are divided until the neighborhoods of all members agree.
+// and if the ranks on their hosts and the members of their groups have the same classes. Classes are found by refinement. At
+// first, all ranks with the same script form a class. Classes are then divided until the neighborhoods of all members agree.
 //
 //   dp8.tp2.pp2 on hosts of 4       stage 0: 16 ranks, 1 class      stage 1: 16 ranks, 1 class
 #pragma once
@@ -13,13 +13,13 @@
 namespace chorale {
 
 struct RankClass {
-  int rank = 0;            // the first rank of the class, which represents all of them
+  int rank = 0;            // the first rank of the class, which represents the class
   std::int64_t ranks = 0;  // number of ranks in the class
-  int host = 0;            // the kind of the host of `rank`, as an index
+  int host = 0;            // index of the kind of host that `rank` is on
   struct Group {
-    std::size_t instance = 0;  // the same for all classes that have members in the group
+    std::size_t instance = 0;  // a number that is the same for all classes with members in the group
     std::vector<int> members;  // the class of each rank of the group
-    std::vector<int> classes;  // these classes, each listed once
+    std::vector<int> classes;  // the distinct classes among `members`
     int on_host = 1;           // number of groups of this name and instance that have ranks on the host
     int senders = 1;           // number of ranks of this class on the host
     int beside = 1;            // number of groups of this name that have ranks on the host

@@ -17,7 +17,7 @@ namespace {
 using Kind = StageCost::Act::Kind;
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// The properties of a class's call that all its executions have in common.
+// The properties that all executions of a class's recorded call have in common.
 struct KnownCall {
   int channel = 0;  // the k-th call of a channel is the same call for all classes that take part
   int parties = 1;  // number of classes that must begin it
@@ -38,7 +38,7 @@ struct Transfer {
 
 struct ClassState {
   std::vector<const StageCost::Part*> parts;  // in the order of execution
-  std::vector<PipelineAction> actions;        // of these parts, without the last
+  std::vector<PipelineAction> actions;        // of these parts, without the first and the last
   std::size_t part = 0, act = 0;
   double accelerator = 0, host = 0;  // times until which the accelerator and the host's thread are busy
   double began = -1;                 // time at which the part's first kernel began; −1: none has begun
@@ -100,7 +100,8 @@ class Executor {
     for (std::size_t i = 0; i < cost.calls.size(); ++i) calls_[c].push_back(known(c, cost.calls[i], cost.after[i]));
   }
 
-  // Copies to the host's memory run one after the other, and so do copies from it. They share no links with other calls.
+  // Copies to the host's memory run one after the other, and so do copies from it. These copies share no links with other
+  // calls.
   KnownCall known_copy(std::size_t c, const Script::Call& call) {
     const int direction = -1 - static_cast<int>(call.copy);
     KnownCall known{.time = time_of_call(call, e_.system, 1), .axis = call.group, .copied = call.volume.vector};
@@ -143,7 +144,7 @@ class Executor {
     return {2 * e_.ranks.classes[c].host + 1, e_.ranks.classes[c].groups.at(axis).senders};
   }
 
-  // Performs the acts of a class until it must wait, or until an act lies in the future.
+  // Performs the acts of a class until the class must wait, or until its next act is in the future.
   void go_on(std::size_t c) {
     ClassState& state = states_[c];
     while (!state.done) {
@@ -197,7 +198,7 @@ class Executor {
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
     if (is_new) transfers_.push_back({&call, call.parties, never, {}});
     const int which = found->second;
-    // Ranks on unequal hosts send unequal numbers of bytes. A transfer is complete when its slowest rank is.
+    // Ranks on unequal hosts send unequal numbers of bytes. A transfer is complete when its slowest rank is done.
     if (call.time.total() > transfers_[index(which)].call->time.total()) transfers_[index(which)].call = &call;
     if (--transfers_[index(which)].missing > 0) return which;
     started_.erase(found);
@@ -273,7 +274,7 @@ class Executor {
   std::vector<std::vector<KnownCall>> calls_;  // by class and recorded call
   std::map<std::tuple<std::size_t, int, int>, int> channels_;
   std::map<int, std::deque<int>> lines_;        // by channel: collectives of a group run one after the other
-  std::map<std::pair<int, int>, int> started_;  // calls for which some classes are missing, by channel and number
+  std::map<std::pair<int, int>, int> started_;  // calls that some classes have yet to begin, by channel and number
   std::vector<Transfer> transfers_;
   std::vector<LinkFlow> flows_;
   std::priority_queue<ExecutorEvent, std::vector<ExecutorEvent>, std::greater<>> events_;

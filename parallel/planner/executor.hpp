@@ -1,5 +1,5 @@
-// Executes a step in virtual time: the passes of the pipeline's schedule, with the kernels and calls that were recorded, on
-// the links of a system. Classes of ranks (classes.hpp) stand for all ranks.
+// Executes a step in virtual time. Runs the passes of the pipeline schedule, with their recorded kernels and calls, on the
+// links of a system. One rank of each class (classes.hpp) represents the class.
 //
 //   class 0   F0 ─── F1 ─── ··B0 ───          a host's thread launches kernels; the accelerator runs them
 //   call                 ├──────┤             after the last begin: latency, then bytes, which share links (links.hpp)
@@ -14,12 +14,12 @@
 
 namespace chorale {
 
-// How a class spends its time. The seconds add up to the time at which the class is done.
+// The time of one class, by activity. The seconds of all activities add up to the time at which the class is done.
 struct ClassTime {
   KernelTime kernels;                   // time of all kernels
-  double calls = 0;                     // exposed tp collectives
+  double calls = 0;                     // time of exposed tp collectives
   double launching = 0;                 // time in which the accelerator waits for the thread that launches kernels
-  std::map<std::string, double> waits;  // waits for calls in flight and for their other ranks, by axis
+  std::map<std::string, double> waits;  // waits for calls in flight and for ranks that have not begun them, by axis
   double seconds = 0;
   std::int64_t sent = 0;    // bytes that one rank sends in all calls
   std::int64_t copied = 0;  // bytes that one rank copies between its memory and the host's memory
@@ -28,7 +28,7 @@ struct ClassTime {
 struct ExecutedStep {
   double seconds = 0;
   std::vector<ClassTime> classes;
-  PipelineTimeline timeline;  // of the first class of each stage
+  PipelineTimeline timeline;  // passes of the first class of each stage
 };
 
 struct Execution {

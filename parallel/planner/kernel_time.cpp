@@ -15,21 +15,23 @@ namespace {
 
 // The tile sizes that libraries use, and the share of a large tile's speed that each reaches. A tile of r × c loads r + c
 // values for r·c products. Per product, 128×128 loads a third more than 256×128, and 64×64 loads 2.7 times as much. Part of
-// this hides behind the products. The shares were chosen by hand to fit the small products of the published tables.
+// the additional loads overlaps the products. The shares were chosen by hand to fit the small products of the published
+// tables.
 struct Tile {
   int rows, columns;
   double speed;
 };
 constexpr Tile tiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.93}, {128, 64, 0.80}, {64, 64, 0.60}};
 
-// Loads of 16 bytes need sizes that are multiples of 8 elements of 16 bits. The share of the speed without them. 0.35 is
-// that of the head of vTrain's models, whose vocabulary is odd; 0.75 and 0.5 lie between.
+// The share of the speed that a product reaches with these sizes. Loads of 16 bytes need sizes that are multiples of 8
+// elements of 16 bits. 0.35 fits the head of vTrain's models, whose vocabulary size is odd. 0.75 and 0.5 were chosen between
+// 0.35 and 1.
 double alignment(std::int64_t m, std::int64_t n, std::int64_t k) {
   const std::int64_t sizes = m | n | k, least = sizes & -sizes;
   return least >= 8 ? 1 : least == 4 ? 0.75 : least == 2 ? 0.5 : 0.35;
 }
 
-constexpr int logit_kernels = 9;  // beside Chorale's three, of a loss that is not fused
+constexpr int logit_kernels = 9;  // additional kernels of a loss that is not fused; Chorale has three
 
 double up(double quotient) { return std::ceil(quotient); }
 double real(std::int64_t n) { return static_cast<double>(n); }
@@ -85,7 +87,7 @@ void KernelTimes::product(KernelTime& time, Spent kind, std::int64_t m, std::int
     for (const int cuts : {1, 2, 4}) {
       if (cuts > 1 && k < 1024 * cuts) break;
       const double all = up(real(m) / tile.rows) * up(real(n) / tile.columns) * real(batch) * cuts;
-      // Parts of k are added at the end, which takes about as long as the other half of a ramp.
+      // Partial sums over k are added at the end, which takes about half as long as a ramp.
       const double steps = real(k) / cuts + rate.ramp * (cuts > 1 ? 1.5 : 1);
       const double unit = rate.flops / a.units * rate.reached * tile.speed;
       best = std::min(best, up(all / a.units) * 2 * tile.rows * tile.columns * steps / unit);
@@ -102,7 +104,8 @@ void KernelTimes::product(KernelTime& time, const KernelWork& kernel) const {
   const bool sums_apart = kernel.gradient && !system_.software.fused_sums;
   double bytes = sums_apart ? kernel.bytes - 6 * real(m) * real(n) : kernel.bytes;
   if (!head && rate_.type == "fp8") {
-    // Operands of 8 bits, and a pass that makes them from those of 16 bits; their scales cost nothing.
+    // Operands have 8 bits. An additional pass converts them from 16 bits. The scales of the operands are assumed to cost
+    // nothing.
     bytes -= real(m) * real(k) + real(k) * real(n);
     const bool forward = !kernel.gradient;
     pass(time, Spent::elements, 4 * (forward ? real(m) * real(k) : real(k) * real(n)));
@@ -116,17 +119,17 @@ void KernelTimes::product(KernelTime& time, const KernelWork& kernel) const {
 void KernelTimes::attention(KernelTime& time, const KernelWork& kernel) const {
   if (!system_.software.fused_attention) return unfused_attention(time, kernel);
   const Accelerator& a = system_.accelerator;
-  // Assumed: five products share the registers in backward kernels, so these reach less of the peak.
+  // Assumption: in backward kernels, five products share the registers, so these kernels reach a smaller share of the peak.
   const double share = other_rate_.attention * (kernel.gradient ? 0.85 : 1);
   const double flops = kernel.amount / (other_rate_.flops * share), bytes = kernel.bytes / (a.bandwidth * a.streamed);
   time.seconds[static_cast<std::size_t>(Spent::attention)] += std::max(flops, bytes) + a.start;
   ++time.launches;
 }
 
-// Scores are computed, masked, normalized, dropped and multiplied by the values in kernels of their own, in 16 bits. The
-// kernels do not know that half of the scores are masked. Bytes of a score: softmax reads and writes 2 + 2, dropout 2 + 2
-// and a mask of 1, the gradient of softmax 2 + 2 + 2. Without the fused kernel, eight kernels scale, mask and convert to f32
-// and back: 30 bytes.
+// Separate 16-bit kernels compute the scores, mask and normalize them, apply dropout, and multiply the scores by the values.
+// These kernels do not exploit that half of the scores are masked. Softmax reads and writes 2 + 2 bytes per score. Dropout
+// reads and writes 2 + 2 bytes, and a mask of 1 byte. The gradient of softmax takes 2 + 2 + 2 bytes. Without the fused
+// softmax, eight kernels scale, mask and convert to f32 and back, which takes 30 bytes.
 void KernelTimes::unfused_attention(KernelTime& time, const KernelWork& kernel) const {
   const Software& software = system_.software;
   const double scores = real(kernel.batch) * real(kernel.m) * real(kernel.n);

@@ -1,4 +1,4 @@
-// How long a kernel takes on an accelerator, computed from the shape that a plan recorded (KernelWork).
+// Computes the time that a kernel takes on an accelerator from the shape that a plan recorded (KernelWork).
 //
 //   product   tiles are computed in waves, one tile per multiprocessor; a tile takes k + ramp steps
 //

@@ -1,6 +1,6 @@
 // The links between hosts, shared by all transfers that cross them. A transfer has a number of equal connections on each of
-// its links. Bandwidth is shared by max-min fairness: the rates of all connections rise evenly. A connection stops rising
-// when it reaches its own limit or when one of its links is full.
+// its links. Bandwidth is shared by max-min fairness: the rates of all connections rise evenly. The rate of a connection
+// stops rising when it reaches the connection's limit or when one of its links is full.
 //
 //   link of 100        3 connections with limits 20, 50 and 50        rates 20, 40, 40
 //

@@ -88,7 +88,8 @@ class Pricing {
   void works(const Script::Act& act) {
     for (std::size_t i = act.first_kernel; i < act.last; ++i) add(time_of(script_.kernels()[i]));
   }
-  // The host computes the update of states that it keeps, while the accelerator waits. All ranks of a host share its memory.
+  // The host computes the update of states that it keeps, while the accelerator waits. All ranks of a host share its memory
+  // bandwidth.
   KernelTime time_of(const KernelWork& kernel) const {
     const bool on_host = options_.offload.optimizer && kernel.work == Work::update && !kernel.gradient;
     if (!on_host) return kernels_.of(kernel);
@@ -111,7 +112,7 @@ class Pricing {
     const Script::Call& call = cost_.calls[static_cast<std::size_t>(number)];
     if (!blocks(call)) return acts().push_back({.kind = Kind::begin, .call = number});
     work().sent += call.volume.sent;
-    // A gather for the gradient of a weight that starts while another call is in flight hides behind a product.
+    // A gather for a weight gradient that starts while another call is in flight is hidden behind a product.
     if (in_flight_.empty()) block_on(call);
     in_flight_.insert(number);
   }
@@ -130,7 +131,8 @@ class Pricing {
     const auto updates = [](const StageCost::Act& act) {
       return act.time.seconds[static_cast<std::size_t>(Spent::update)] > 0;
     };
-    return std::ranges::count_if(cost_.parts.back().acts, updates) > 1;  // the first is the gradient's norm
+    return std::ranges::count_if(cost_.parts.back().acts, updates) > 1;  // the first of these acts computes the gradient
+                                                                         // norm
   }
 
   const TrainingOptions& options_;
@@ -142,7 +144,8 @@ class Pricing {
   std::set<int> in_flight_;
 };
 
-// The number of micro-batches of a short step that may stand for the whole step: three, or what interleaving needs.
+// The number of micro-batches in a short step that represents the complete step: three, rounded up to a multiple of the
+// number of stages if stages have several chunks.
 std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
   const std::int64_t all = options.batch.global / (layout.replicas() * options.batch.micro);
   std::int64_t few = 3;

@@ -1,10 +1,10 @@
-// The cost of a stage's step on a system: the acts of its script, with the time of every kernel. Micro-batches are alike, so
-// only a short step is recorded as a script, and the executor repeats its middle micro-batch:
+// The cost of a stage's step on a system consists of the acts of its script, with the time of every kernel. Micro-batches
+// are alike, so only a short step is recorded. The executor repeats the middle micro-batch of the short step:
 //
 //   script of 3 micro-batches      F0 F1 F2 B0 B1 B2 rest
 //   step of 6                      F0 F1 F1 F1 F1 F2 B0 B1 B1 B1 B1 B2 rest      (in the order of the pipeline's schedule)
 //
-// The last micro-batch starts the sums of gradients, so it is not like the others.
+// The last micro-batch starts the sums of gradients, so it is recorded separately.
 #pragma once
 #include "parallel/plan/plan.hpp"
 #include "parallel/planner/kernel_time.hpp"
@@ -34,7 +34,7 @@ struct StageCost {
 
 // The step to record, and the number formats of its products.
 struct StageRequest {
-  PlanRequest plan;      // for the whole step; its hosts must be those of the system
+  PlanRequest plan;      // for the complete step; plan.hosts must be the hosts of the system
   std::string products;  // the number format of products in blocks
   std::string others;    // the number format of all other products
 };
@@ -45,7 +45,7 @@ StageCost stage_cost(const StageRequest& request, const System& system, int rank
 struct CallTime {
   double latency = 0;   // seconds until the first bytes are sent
   double moves = 0;     // seconds during which bytes are sent
-  double crossing = 0;  // bytes that one connection of this call sends to another host
+  double crossing = 0;  // bytes that one connection of this call sends to a different host
   double total() const { return latency + moves; }
 };
 // The combined rate, in B/s, at which a group's ranks on one host send to other hosts.

@@ -16,8 +16,8 @@ double slowness(const NetworkLinks& network, int hosts) {
   return 1 + network.slow_by * (1 - std::pow(1 - network.slow_hosts, hosts));
 }
 
-// Ranks with equal numbers have the same script: they are of the same stage and context rank, and their groups lie on hosts
-// in the same way, with as many ranks on their own host.
+// Returns a number for each rank. Ranks with equal numbers have the same script. Such ranks have the same stage and context
+// rank, and their groups are spread over hosts in the same way, with equally many ranks on the rank's own host.
 std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& groups, const std::vector<int>& hosts) {
   std::vector<std::vector<int>> seen;
   for (int rank = 0; rank < layout.ranks(); ++rank)
@@ -36,7 +36,7 @@ std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& 
   std::map<std::vector<int>, int> numbers;
   std::vector<int> scripts;
   for (std::vector<int>& own : seen) {
-    std::vector<std::pair<int, int>> pairs;  // in an order that does not depend on that of the groups
+    std::vector<std::pair<int, int>> pairs;  // sorted, so that the order of the groups does not matter
     for (std::size_t i = 2; i < own.size(); i += 2) pairs.emplace_back(own[i], own[i + 1]);
     std::ranges::sort(pairs);
     own.resize(2);
@@ -71,8 +71,8 @@ void require_network(const System& system, std::int64_t ranks) {
               "add [network] to its file (docs/machines.md), or take fewer ranks");
 }
 
-// A script has a fixed order of work. It does not show which windows of an update have arrived when a program checks, so
-// updates during passes cannot be predicted.
+// A script has a fixed order of work. A script does not show which windows of an update have arrived when a program checks,
+// so updates during passes cannot be predicted.
 void require_predictable(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const System& s = request.system;

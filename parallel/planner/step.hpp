@@ -12,7 +12,7 @@ struct StepRequest {
   PlanRequest plan;  // `hosts` follows from the system and need not be set
   System system;
   std::string products;  // the number format of products in blocks; "": that of the activations
-  bool folded = true;    // false: records and simulates every rank by itself
+  bool folded = true;    // false: records and simulates every rank separately
 };
 
 struct PredictedStep {
@@ -26,7 +26,7 @@ struct PredictedStep {
 
 PredictedStep predict_step(const StepRequest& request);
 // Throws a usage error if the step cannot be predicted: ranks on several hosts without a network, number formats that the
-// accelerator does not have, copies whose speed the machine file does not say, updates during passes.
+// accelerator does not have, copies without a speed in the machine file, updates during passes, or numerics other than fast.
 void require_predictable(const StepRequest& request);
 void require_network(const System& system, std::int64_t ranks);
 // The host of each rank of the system.

@@ -43,7 +43,7 @@ BackgroundSave::BackgroundSave(const std::filesystem::path& folder, Metadata met
   });
   try {
     thread_ = std::jthread([this, mine] { write(mine); });
-  } catch (const std::system_error&) {  // too many threads: only this rank writes before it continues
+  } catch (const std::system_error&) {  // if no thread can be started, this rank writes before it continues
     write(mine);
   }
 }

@@ -1,10 +1,10 @@
-// A save that is written while training continues. The constructor copies the state, and a thread writes the copy.
+// Saves a checkpoint while training continues. The constructor copies the state, and a thread writes the copy.
 //
 //   rank     step ─ create folder, copy ─ step ─ step ─ step ─ finish: manifest, rename ─ step
 //   thread                             └ write, checksum, sync ┘
 //
-// As with save_checkpoint, the old or the new set is complete at any moment. The copy takes as much memory as this rank's
-// part of the state, which no plan counts, and the thread shares the rank's cores.
+// As with save_checkpoint, either the old set or the new set is complete at any moment. The copy takes as much memory as
+// this rank's part of the state. No plan counts this memory. The thread shares the rank's cores.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -18,16 +18,16 @@ namespace chorale {
 
 class BackgroundSave {
  public:
-  // All ranks must call it. `mine` is as for save_checkpoint and may change after this call. The clock must outlive the
-  // object.
+  // All ranks must call it. `mine` has the same meaning as in save_checkpoint, and may change after this call. The clock
+  // must outlive the object.
   BackgroundSave(const std::filesystem::path& folder, Metadata metadata, std::vector<StateTensor> mine, Peers peers,
                  const Clock& clock);
   ~BackgroundSave();  // drops an unfinished set: loads ignore it, and the next save removes it
 
   std::int64_t step() const { return metadata_.step; }
   bool is_written() const { return written_.load(std::memory_order_acquire); }  // this rank's write has ended or failed
-  SavedSet finish();                                 // all ranks call it; waits for all; on failure every rank throws
-  double hidden_seconds() const { return hidden_; }  // after finish(): seconds of writing without waiting
+  SavedSet finish();                                 // collective; waits for all ranks; on failure every rank throws
+  double hidden_seconds() const { return hidden_; }  // after finish(): seconds of writing for which this rank did not wait
 
  private:
   void write(const std::vector<StateTensor>& copies);  // runs in the thread
@@ -45,7 +45,7 @@ class BackgroundSave {
   std::string share_;
   std::exception_ptr failure_;
   double hidden_ = 0;
-  std::jthread thread_;  // the last member: it is joined before the others are destroyed
+  std::jthread thread_;  // the last member, so that it is joined before the other members are destroyed
 };
 
 }  // namespace chorale

@@ -57,7 +57,7 @@ Checkpoint::Set::Set(const fs::path& from) : path(from), manifest(read_manifest(
 void Checkpoint::Set::verify(const Peers& peers) const {
   for (const auto& [name, tensor] : manifest.tensors)
     for (const StoredPart& stored : tensor.parts) {
-      if (stored.rank % peers.size != peers.rank) continue;  // another rank checks this part
+      if (stored.rank % peers.size != peers.rank) continue;  // a different rank checks this part
       const safetensors::File& file = files[static_cast<std::size_t>(stored.rank)];
       if (crc32c(file.data(*file.find(name))) != stored.crc32c)
         damaged(file.path(), fmt::format("the checksum of tensor \"{}\" of rank {} is wrong", name, stored.rank));

@@ -1,6 +1,6 @@
-// Checkpoints: the saved state of a run. A set is the folder of one step; it is either complete or ignored. Each rank
-// writes its parts of the tensors to one file; a manifest lists every part and its checksum. Any layout can load a
-// checkpoint that any other layout saved.
+// Checkpoints: the saved state of a run. A set is the folder of one step. A set that is not complete is ignored. Each rank
+// writes its parts of the tensors to one file. A manifest lists every part and its checksum. A checkpoint that was saved on
+// one layout can be loaded on any other layout.
 //
 //   checkpoints/
 //     step-50/            manifest.json   rank-0.safetensors   rank-1.safetensors …
@@ -36,12 +36,13 @@ struct Metadata {
   std::int64_t patience = 0;    // further overflows tolerated before the scale shrinks
   std::int64_t updates = 0;     // optimizer steps, not counting skipped ones
   ModelShape model;
-  std::map<std::string, std::int64_t> blocks;  // sizes on which the bits of exact numerics depend; empty for fast numerics
+  std::map<std::string, std::int64_t> blocks;  // sizes that determine the rounding of exact numerics; empty for fast
+                                               // numerics
   std::string config;                          // every option with its value, as TOML
 };
 
-// The ranks that save or open a checkpoint together. Their only collective is `exchange`, which gives every rank the
-// texts of all ranks, in rank order. The default is a single rank.
+// The ranks that save or open a checkpoint together. The only collective of these ranks is `exchange`, which gives every
+// rank the strings of all ranks, in rank order. The default is a single rank.
 struct Peers {
   int rank = 0, size = 1;
   std::function<std::vector<std::string>(std::string mine)> exchange = [](std::string mine) {
@@ -57,8 +58,8 @@ struct SavedSet {
 
 // All ranks must call it. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each
 // tensor exactly once. So if several ranks have copies of a part, only one of them passes it. On return, the set is on disk
-// and `latest` points to it. On failure every rank throws, and earlier sets are intact. BackgroundSave does the same while
-// the run continues.
+// and `latest` points to it. On failure every rank throws, and earlier sets are intact. BackgroundSave saves while the run
+// continues.
 SavedSet save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
                          const Peers& peers = {});
 

@@ -17,7 +17,7 @@ namespace chorale {
 namespace fs = std::filesystem;
 namespace {
 
-// Lists the folder, because a client of NFS may remember for a while that a name did not exist.
+// Lists the folder instead of looking up the name, because an NFS client may cache for a while that a name does not exist.
 bool holds(const fs::path& folder, const fs::path& name) {
   std::error_code none;
   return std::ranges::any_of(fs::directory_iterator(folder, none),
@@ -98,7 +98,7 @@ void require_on_all_hosts(const fs::path& set, const Peers& peers) {
   for (const std::string& name : wanted)
     if (!fs::exists(set / name)) here += "/" + name;
 
-  // The files that each host lacks. A file that all hosts lack is damage, which others report.
+  // The files that each host lacks. If all ranks lack a file, the set is damaged, and loading reports the damage.
   std::map<std::string, std::set<std::string>> lacking;
   std::map<std::string, int> times;
   for (const std::string& theirs : peers.exchange(here)) {

@@ -1,5 +1,5 @@
 // Checkpoints of ranks on several hosts that may not share a file system. A set then has a folder on each file system. The
-// folder holds the files of the ranks that see it, and a copy of the whole manifest. The first of these ranks is the
+// folder holds the files of the ranks that see it, and a copy of the complete manifest. The first of these ranks is the
 // folder's maker: it creates the folder and gives it its final name.
 //
 //   n0: step-50/ manifest.json rank-0 rank-1     n1: step-50/ manifest.json rank-2 rank-3     the makers are ranks 0 and 2
@@ -20,8 +20,8 @@ class PartialSet {
  public:
   PartialSet(std::filesystem::path folder, std::int64_t step, const Peers& peers);
 
-  // Runs one stage and returns the texts that stage() returned on all ranks. If stage() throws on a rank, that rank throws
-  // the same error again. The other ranks throw an error that names that rank.
+  // Runs one stage of the save and returns the strings that stage() returned on all ranks. If stage() throws on a rank, that
+  // rank throws the same error again. The other ranks throw an error that names that rank.
   template <class Stage>
   std::vector<std::string> together(Stage&& stage) const {
     std::string mine = "+";
@@ -49,7 +49,7 @@ class PartialSet {
   int maker_ = -1;
 };
 
-// Throws a usage error if a host lacks files of this set that another host has. Collective.
+// Throws a usage error if a host lacks files of this set that a different host has. Collective.
 void require_on_all_hosts(const std::filesystem::path& set, const Peers& peers);
 
 }  // namespace chorale

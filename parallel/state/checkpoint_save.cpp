@@ -43,7 +43,7 @@ std::string write_share(const PartialSet& set, const Peers& peers, const std::ve
     entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
     Shape local = tensor.shape;
     if (part.shard.dim >= 0) local[static_cast<std::size_t>(part.shard.dim)] = part.shard.length;
-    if (elements_of(local) == part.count) entries.back().shape = local;  // a whole shard is stored in its shape, not flat
+    if (elements_of(local) == part.count) entries.back().shape = local;  // a complete shard is stored in its shape, not flat
   }
   safetensors::Writer writer(path, std::move(entries));
   for (const StateTensor& tensor : mine) {

@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-// Writes and syncs this rank's file of the set. Returns the file's entries for the manifest, as a text. Not collective.
+// Writes and syncs this rank's file of the set. Returns the file's entries for the manifest, as a string. Not collective.
 std::string write_share(const PartialSet& set, const Peers& peers, const std::vector<StateTensor>& mine);
 
 // Collective. Writes the manifest, gives the set its final name, and removes older sets. Returns the bytes of all files.

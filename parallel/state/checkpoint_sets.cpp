@@ -50,8 +50,8 @@ void remove_set(const fs::path& set) {
   fs::remove_all(doomed, ignored);
 }
 
-// The newest run in this folder, or in a suite there, that has a checkpoint; "" if there is none. The names of runs begin
-// with their start times, so the newest run has the greatest name.
+// The newest run with a checkpoint in this folder, or in a suite in this folder; "" if there is none. The names of runs
+// begin with their start times, so the newest run has the greatest name.
 fs::path newest_with_checkpoint_in(const fs::path& folder, bool also_in_suites) {
   fs::path newest;
   std::error_code error;

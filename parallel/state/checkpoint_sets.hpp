@@ -1,5 +1,5 @@
-// The sets in a folder of checkpoints (each set is the folder of one step): their names, the order in which to load them,
-// and which to remove.
+// Names the sets in a folder of checkpoints, lists them in loading order, and removes old sets. Each set is the folder of
+// one step.
 //
 //   step-100            complete                       step-100.old    complete, but replaced by a newer set of this step
 //   step-150.partial    being written or removed       latest → step-100

@@ -1,9 +1,10 @@
-// One number per state tensor (a weight or a moment of the optimizer). The number is the same on every layout that holds
-// the same bits. Each element's index in the whole tensor and its bits are hashed; the fingerprint is the sum of these
-// hashes. Integer sums do not depend on order, so each rank adds the hashes of the elements that it owns.
+// A fingerprint is one number per state tensor (a weight or a moment of the optimizer). Bit-identical tensors have the same
+// fingerprint on every layout. Each element's bits are hashed together with its index in the full tensor, and the
+// fingerprint is the sum of these hashes. Integer sums do not depend on order, so each rank adds the hashes of the elements
+// that it owns.
 //
-// Other ranks may hold copies: replicas, tensor-parallel ranks, the last stage with a tied table. If a copy differs from
-// the owner's bits, which is always an error, it gets a separate entry, such as "norm.gain@dp1".
+// Replicas, tensor-parallel ranks and the last stage with a tied table may hold copies. If a copy is not bit-identical to
+// the owner's tensor, it gets a separate entry, such as "norm.gain@dp1".
 #pragma once
 #include <map>
 
@@ -12,7 +13,7 @@
 
 namespace chorale {
 
-// The sum of the hashes of a part's elements. Each hash covers the element's bits and its index in the whole tensor.
+// The sum of the hashes of a part's elements. Each hash covers the element's bits and its index in the full tensor.
 std::uint64_t hash_of(const StateTensor& part);
 
 // Collective. Fingerprints of weights and moments, by name.

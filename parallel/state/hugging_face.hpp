@@ -6,11 +6,11 @@
 //   Llama   q_proj …    [out, in]  one tensor each, rows [head][d]     ours: [in, out], columns [group][queries | k | v][d]
 //           gate_proj … [f, h]     one tensor each                     ours: [h, 2f], columns [unit][gate | up][f/units]
 //   experts w1, w2, w3 (Mixtral) or gate_proj, up_proj, down_proj (Qwen3-MoE) per expert, like an MLP of Llama
-//           gate_up_proj [E, 2f, h], down_proj [E, h, f]: all experts joined, which newer versions can write; import only
+//           gate_up_proj [E, 2f, h], down_proj [E, h, f]: all experts joined, as newer transformers can write; import only
 //
 // Qwen3 is Llama with norms of queries and keys (ModelShape::qk_norm).
 //
-// Export and import use the same table of names. A model that is exported and imported again is the same bit for bit.
+// Export and import use the same table of names. A model that is exported and imported again is bit-identical.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -32,7 +32,7 @@ struct Renamed {
   bool transposed = false;
   std::vector<std::int64_t> columns = {};
   // Files may instead contain this tensor as a part of a larger tensor `name`, beginning at element `first`. Empty name:
-  // they may not.
+  // there is no such larger tensor.
   struct Joined {
     std::string name;
     Shape shape;
@@ -45,14 +45,14 @@ std::vector<Renamed> names_of(const ModelShape& shape);  // a usage error if Hug
 // "gpt2", "llama", "qwen3", "mixtral" or "qwen3_moe"; a usage error if Hugging Face has no such model.
 std::string model_type_of(const ModelShape& shape);
 
-// Usage errors for families and options that this program does not support.
+// Throws usage errors for families and options that this program does not support.
 ModelShape shape_of_config(const std::string& config_json, const std::string& path);
 std::string config_of_shape(const ModelShape& shape, DType dtype);
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// Creates the folder and exports a model to it. `tensors` has our names and lies in host memory. Values are rounded to
-// `dtype`.
+// Creates the folder and exports a model to it. The keys of `tensors` are our names, and its tensors are in host memory.
+// Values are rounded to `dtype`.
 void export_folder(const std::filesystem::path& folder, const ModelShape& shape, const NamedTensors& tensors, DType dtype);
 
 ModelShape shape_of_folder(const std::filesystem::path& folder);

@@ -76,7 +76,7 @@ class Config {
 };
 
 ModelShape gpt2_shape(const Config& config) {
-  // Both names mean the tanh form of GELU.
+  // gelu_new and gelu_pytorch_tanh both name the tanh form of GELU.
   if (config.get<std::string>("activation_function", "gelu_new") != "gelu_pytorch_tanh")
     config.only<std::string>("activation_function", "gelu_new", "gelu_new");
   config.only("scale_attn_weights", true, true);
@@ -124,8 +124,8 @@ ModelShape llama_shape(const Config& config, double epsilon = 1e-6, double base 
   return shape;
 }
 
-// Their balance loss takes all blocks of experts together, and its shares add up to k. Ours is per block, and its shares add
-// up to 1.
+// Hugging Face's balance loss takes all blocks of experts together, and its shares add up to k. Our balance loss is per
+// block, and its shares add up to 1.
 double balance_per_theirs(const ModelShape& s) {
   return static_cast<double>(s.experts.chosen) / static_cast<double>(s.expert_blocks());
 }
@@ -157,8 +157,8 @@ ModelShape qwen3_shape(const Config& config) {
   return shape;
 }
 
-// Blocks have experts if they are every decoder_sparse_step-th block and not in mlp_only_layers. Returns n if these are
-// every n-th block, 0 if no block has experts.
+// Every decoder_sparse_step-th block has experts, except the blocks in mlp_only_layers. Returns n if every n-th block has
+// experts, and 0 if no block has experts.
 std::int64_t interval_of_experts(const Config& config, std::int64_t layers) {
   const std::int64_t step = config.size("decoder_sparse_step", 1);
   const auto dense = config.get<std::vector<std::int64_t>>("mlp_only_layers", {});
@@ -175,7 +175,8 @@ std::int64_t interval_of_experts(const Config& config, std::int64_t layers) {
 
 ModelShape qwen3_moe_shape(const Config& config) {
   ModelShape shape = qwen3_shape(config);
-  const char* const count = config.has("num_experts") ? "num_experts" : "num_local_experts";  // version 5 has the latter
+  const char* const count = config.has("num_experts") ? "num_experts" : "num_local_experts";  // version 5 of transformers
+                                                                                              // has the latter
   const std::int64_t interval = config.get<std::int64_t>(count, 1) == 0 ? 0 : interval_of_experts(config, shape.layers);
   if (interval == 0) return shape;
   take_experts(config, count, config.size("moe_intermediate_size"), shape);
@@ -296,7 +297,7 @@ std::string config_of_shape(const ModelShape& s, DType dtype) {
   config["tie_word_embeddings"] = s.tied;
   config["torch_dtype"] = stored;
   for (const char* token : {"bos_token_id", "eos_token_id"})
-    config[token] = nullptr;  // the default ids would lie outside a small vocabulary
+    config[token] = nullptr;  // the default ids would be outside a small vocabulary
   return config.dump(2) + "\n";
 }
 

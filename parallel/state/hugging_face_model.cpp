@@ -68,8 +68,8 @@ std::vector<safetensors::File> files_of(const fs::path& folder) {
   return files;
 }
 
-// Whether a tensor of the files can be ignored. This holds for masks and frequencies, which follow from the model's
-// shape, and for the second copy of a tied embedding table.
+// Whether a tensor of the files can be ignored. Masks and frequencies can be ignored, because they follow from the model's
+// shape, and so can the second copy of a tied embedding table.
 bool beside(const std::string& name, const ModelShape& shape) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq") ||
          (shape.tied && name == "lm_head.weight");
@@ -115,7 +115,7 @@ struct ColumnRun {
 };
 
 // Returns the columns of our tensor within [first, first + width) that come from the tensor `name.theirs`, as runs.
-// Run::ours counts from `first`.
+// ColumnRun::ours counts from `first`.
 std::vector<ColumnRun> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
   if (name.columns.empty()) return {{first, 0, width}};
   std::vector<ColumnRun> runs;
@@ -133,8 +133,8 @@ std::vector<ColumnRun> runs_of(const Renamed& name, std::int64_t first, std::int
 }
 
 // Copies to `target` the elements of our part that come from the tensor `theirs`. An element has `size` bytes. Element e of
-// the part goes to index e of the target. `part` must come from resolved(). Elements are copied as bytes, because they may
-// be unaligned in the mapped file.
+// the part is stored at index e of the target. `part` must come from resolved(). Elements are copied as bytes, because they
+// may be unaligned in the mapped file.
 template <std::size_t size>
 void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, std::byte* target) {
   const auto copy = [&](std::int64_t from, std::int64_t to, std::int64_t count) {

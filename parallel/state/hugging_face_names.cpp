@@ -110,7 +110,7 @@ class LlamaNames {
     linear("self_attn.o_proj", "attention.out", {s_.heads * d, h_}, {});
   }
 
-  // An MLP of width f; the names of its three matrices, and ours.
+  // Adds an MLP of width f. gate, up, down: the names of its matrices in the files. ours: our name of the MLP.
   void mlp(const std::string& gate, const std::string& up, const std::string& down, const std::string& ours,
            std::int64_t f) {
     const std::int64_t units = s_.units_of(f), unit = f / units;

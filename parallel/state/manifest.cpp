@@ -57,8 +57,8 @@ std::string envelope(const std::string& body) {
   return fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(body))), body);
 }
 
-// Returns the text in an envelope. An envelope is the whole file: the checksum and the text that it covers. The checksum is
-// verified by rebuilding the envelope from the text.
+// Returns the text in an envelope. An envelope is the complete content of the file: the checksum and the text that the
+// checksum covers. The checksum is verified by rebuilding the envelope from the text.
 std::string opened(const std::string& text) {
   const std::size_t before = envelope("").size() - 2;  // excludes the closing brace and the newline
   if (text.size() < before + 2) throw std::runtime_error(fmt::format("it has only {} bytes", text.size()));

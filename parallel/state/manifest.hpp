@@ -1,5 +1,5 @@
-// The manifest of a checkpoint: which file holds which part of each tensor, and the checksums of all bytes. The manifest
-// contains no paths. The file of rank 3 is always rank-3.safetensors in the same folder, so no manifest can point
+// The manifest of a checkpoint states which file holds which part of each tensor, and the checksums of all bytes. The
+// manifest contains no paths. The file of rank 3 is always rank-3.safetensors in the same folder, so no manifest can point
 // elsewhere.
 //
 //   {"crc32c":"0badcafe","manifest":{"format":"chorale checkpoint","version":1,"metadata":{…},
@@ -45,7 +45,8 @@ std::string manifest_text(const Manifest& manifest);
 // Throws if the manifest is damaged or its parts do not cover each tensor exactly once. A newer version is a usage error.
 Manifest read_manifest(const std::filesystem::path& set);
 
-// The entries of one rank's file, as a text that the rank sends to rank 0. add_share adds such a text to the whole manifest.
+// The entries of one rank's file, as a string that the rank sends to all ranks. add_share adds such a string to the complete
+// manifest.
 std::string share_text(const Manifest& one_file);
 void add_share(Manifest& whole, const std::string& share);
 

@@ -9,8 +9,8 @@
 namespace chorale {
 namespace {
 
-// Walks over a part's elements as runs that are contiguous in the whole tensor. A shard's runs have equal length and
-// distance; if the part is a range of the shard, its first and last run may be shorter.
+// Walks over a part's elements as runs that are contiguous in the full tensor. A shard's runs have equal length and
+// distance. If the part is a range of the shard, its first and last run may be shorter.
 class Runs {
  public:
   Runs(const Part& part, const Shape& shape) : next_(part.first), end_(part.first + part.count) {
@@ -35,7 +35,8 @@ class Runs {
     next_ += length, done_ += length;
   }
 
-  // The rest of the current run: its first index in the part and in the whole tensor, and its number of elements.
+  // The rest of the current run: its first index in the part, its first index in the full tensor, and its number of
+  // elements.
   std::int64_t local = 0, global = 0, length = 0;
 
  private:

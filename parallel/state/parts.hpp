@@ -1,6 +1,6 @@
-// The saved state of a training run consists of tensors, and each rank holds parts of them. A part is a shard of the whole
+// The saved state of a training run consists of tensors, and each rank holds parts of them. A part is a shard of the full
 // tensor (a range of its rows or columns). Under ZeRO, a part is a range of the shard's elements. Elements in different
-// layouts are matched by their row-major index in the whole tensor.
+// layouts are matched by their row-major index in the full tensor.
 //
 //   shard: columns 2–3 of [4,6]       . . a b . .        range [2,6) of that shard        . . . . . .
 //                                    . . c d . .                                        . . c d . .
@@ -24,7 +24,7 @@ struct Part {
 
 struct StateTensor {
   std::string name;  // "block.0.mlp.up.weight", "moment1/block.0.mlp.up.weight"
-  Shape shape;       // shape of the whole tensor
+  Shape shape;       // shape of the full tensor
   Part part;
   Slice data;  // the part's elements
   // "" on the rank that owns the part. On a rank that holds a copy, the rank's coordinates along the axes of the copies,
@@ -39,7 +39,8 @@ Part resolved(const Part& part, const Shape& shape);
 std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const Part& from, std::span<const std::byte> source,
                          const Part& to, std::span<std::byte> target);
 
-// "" if the parts cover each element of the tensor exactly once, with all shards cut along the same dim; else the flaw.
+// Returns "" if the parts cover each element of the tensor exactly once, and all shards are cut along the same dim.
+// Otherwise describes the flaw.
 std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts);
 
 }  // namespace chorale

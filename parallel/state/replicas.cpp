@@ -14,11 +14,11 @@ namespace {
 
 using Ranks = std::vector<std::int64_t>;
 
-// Describes a tensor in a line such as "block.0.mlp.up.weight|1 0 48|0 96|0 0 0xabc…". It has the name, the part, the ranks
-// that have the same gradient sums and, after the last blank, the hash.
+// Describes a tensor in a line such as "block.0.mlp.up.weight|1 0 48|0 96|0 0 0xabc…". The line consists of the name, the
+// part, the coordinates of the ranks that have the same gradient sums, and the hash after the last blank.
 //
 // In fast numerics, each tensor-parallel rank and each stage sums gradients in a separate group. If groups are spread
-// differently over hosts, they may use different algorithms, so their copies may be rounded differently.
+// differently over hosts, they may use different algorithms, so copies in different groups may be rounded differently.
 std::string line_of(const StateTensor& t, const Training& training) {
   const Part part = resolved(t.part, t.shape);
   const bool exact = training.options().numerics == NumericsKind::exact;
@@ -28,8 +28,8 @@ std::string line_of(const StateTensor& t, const Training& training) {
                      hash_of(t));
 }
 
-// The weights and moments of which any rank has a copy. Others may be in a slow tier, so they are not read. All ranks must
-// call it.
+// Returns the weights and moments of which any rank has a copy. Tensors without copies may be in a slow tier, so they are
+// not read. All ranks must call it.
 std::vector<StateTensor> copied_state(Training& training) {
   std::vector<StateTensor> state = state_of(training);
   std::string mine;
@@ -42,8 +42,8 @@ std::vector<StateTensor> copied_state(Training& training) {
   return state;
 }
 
-// The values that layers use, on ranks that have whole values. The optimizer may have only a shard of them, or masters of a
-// different type.
+// The values that layers use, on ranks that have full values. The optimizer may have only a shard of these values, or master
+// weights of a different type.
 std::vector<StateTensor> values_of(const Training& training) {
   std::vector<StateTensor> values;
   if (training.mesh().layout().zero == 3) return values;

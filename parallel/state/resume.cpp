@@ -51,8 +51,9 @@ StateTensor part_of(Training& training, const std::string& name, const Owned& ow
   return {name, p.shape, {.shard = p.shard, .first = owned.first, .count = owned.count}, tensor.slice(), join(copy, ".")};
 }
 
-// A run with delayed updates also saves its values, which are older than the masters. Without them, a run begins with the
-// masters. Returns whether the checkpoint has them; otherwise removes them from `wanted`.
+// A run with delayed updates also saves its values, which are older than the master weights. If a checkpoint has no values,
+// the resumed run begins with the master weights. Returns whether the checkpoint has values; if not, removes them from
+// `wanted`.
 bool has_values(std::vector<StateTensor>& wanted, const Checkpoint& checkpoint) {
   const auto is_value = [](const StateTensor& t) { return t.name.starts_with("value/"); };
   const auto first = std::ranges::find_if(wanted, is_value);
@@ -121,7 +122,7 @@ void resume(Training& training, const Checkpoint& checkpoint) {
   std::vector<StateTensor> wanted = state_of(training);
   const bool reads_values = has_values(wanted, checkpoint);
   checkpoint.read(wanted);
-  // A run with a loss scale may continue one without, and vice versa.
+  // A run with a loss scale may continue a run without one, and vice versa.
   if (training.scaler().dynamic && saved.loss_scale > 0) {
     training.scaler().scale = saved.loss_scale;
     training.scaler().good_steps = saved.good_steps;

@@ -15,7 +15,7 @@ class StoredWeights {
   StoredWeights(const std::filesystem::path& path, Allocator& memory, Log& log, const Peers& peers = {});
 
   const ModelShape& shape() const { return hugging_face_ ? hugging_face_->shape() : checkpoint_->metadata().model; }
-  // Fills Owned::value of each part. Stored values are converted to its type.
+  // Fills Owned::value of each part. Stored values are converted to the type of Owned::value.
   void read(const std::vector<Owned>& parts, const Queue& queue) const;
   ImportedModel whole() const;
 
@@ -31,7 +31,7 @@ ModelShape shape_stored_in(const std::filesystem::path& path);
 ModelShape shape_of_checkpoint(const std::filesystem::path& path);
 Metadata metadata_of_checkpoint(const std::filesystem::path& path);
 
-// The weights that the optimizer updates on this rank, as targets for `read`. After reading, call Training::publish: it
+// The weights that the optimizer updates on this rank, as targets for `read`. After reading, call Training::publish, which
 // updates the values that the layers use, on all ranks.
 std::vector<Owned> weights_of(const Optimizer& optimizer);
 

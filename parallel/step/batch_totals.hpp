@@ -1,5 +1,5 @@
 // The totals of a batch over all ranks, summed by one all-reduce. With a GPU, reading the totals is the only point of a step
-// where the host waits for the device.
+// where the host waits for the device, unless the model has experts.
 //
 //   fast, f64    summed loss | tokens | ranks with bad sums | ‖g‖²
 //   exact, i64   summed loss | tokens | ranks with bad sums | ‖g‖² as four 32-bit words, which cannot overflow when added

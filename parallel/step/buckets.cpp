@@ -22,8 +22,8 @@ Key key_of(const Parameter& p, const Layout& layout) {
   return {summed_over(p, layout) & layout.axes->holding_copies(both_grids), p.stages};
 }
 
-// Assigns whole tensors to buckets in the order of the backward pass. A bucket ends when it is full or, with ZeRO-2 and 3,
-// when a unit ends.
+// Assigns undivided tensors to buckets in the order of the backward pass. A bucket ends when it is full or, with ZeRO-2 and
+// 3, when a unit ends.
 std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<ParameterPointer>>& units,
                                                const BucketOptions& o, const Layout& layout) {
   struct Open {
@@ -139,15 +139,15 @@ Tensor Buckets::new_values(const Bucket& bucket) {
 }
 
 Tensor Buckets::new_gradients(const Bucket& bucket) {
-  const Tensor gradients = away(bucket.gradient_shard)  // staged: a group of one rank writes this buffer to the tier itself
+  const Tensor gradients = away(bucket.gradient_shard)  // staged, because a group of one rank writes this buffer to the tier
                                ? Staged(memory_, bucket.count, options_.gradient, Category::grads).tensor()
                                : Tensor(memory_, {bucket.count}, options_.gradient, Category::grads);
   clear(gradients);
   return gradients;
 }
 
-// Each piece is rounded into a buffer. The buffer is then copied over gradients that have already been rounded. A large
-// bucket is divided into few large pieces, because starting a kernel on a GPU takes time.
+// Each piece is rounded into a buffer. The buffer is then copied into the bucket, where it overwrites only gradients that
+// have already been rounded. A large bucket is divided into few large pieces, because starting a kernel on a GPU takes time.
 void Buckets::round(const Bucket& bucket) {
   if (bucket.summed_type == options_.gradient) return;
   const std::int64_t most = std::min(bucket.count, std::max<std::int64_t>(1 << 16, bucket.count / 64));

@@ -1,15 +1,17 @@
-// A rank stores its parameters in buckets. A bucket holds tensors one after the other in one buffer, so that one
-// collective call reduces or gathers many of them. At construction, parameters are assigned to buckets in the order in which
-// the backward pass completes their gradients. Within a bucket, the parameters with `sums` (see below) come first.
-// Parameters may share a bucket if the same stages hold them and their gradients are summed over the same axes that divide
-// the batch.
+// A rank stores its parameters in buckets. A bucket holds tensors one after the other in one buffer, so that one collective
+// call reduces or gathers many tensors. At construction, parameters are assigned to buckets in the order in which the
+// backward pass completes their gradients. Within a bucket, parameters that need the additional sums of Bucket::sums come
+// first. Parameters may share a bucket if they are on the same pipeline stages, and their gradients are summed over the same
+// batch-dividing axes.
 //
-// The ranks that sum a bucket's gradients are its group. Each rank of the group has one shard. All shards have equal size,
-// and a shard may begin inside a tensor. If the layout repeats such groups, ranks of other groups hold the same shard. The
-// bucket is padded to a multiple of the number of ranks in all these groups, so that each shard can also be divided evenly.
+// A bucket's group is the set of ranks that sum the bucket's gradients. Each rank of the group has one shard. All shards
+// have equal size, and a shard may begin inside a tensor. If the layout has several such groups (along rep), each shard is
+// on one rank of every group. The bucket is padded to a multiple of the number of ranks in all these groups, so that each
+// shard can also be divided evenly.
 //
 // Under hpz (ZeRO++, Wang et al. 2023) the group also extends along rep. A bucket then has a second, smaller group along dp
-// and cp: the near ranks. Each near rank keeps a secondary shard of the values, which the backward pass gathers.
+// and cp, the near ranks. Each near rank keeps a secondary shard of the values. The backward pass gathers the secondary
+// shards.
 //
 //   dp2.rep2.z3.hpz     shards            │ rank 0 │ rank 1 │ rank 2 │ rank 3 │
 //                       secondary shards  │     rank 0      │     rank 1      │
@@ -18,12 +20,13 @@
 //   bucket   │ gain │ bias │ weight ··············· │ pad │        N = 4:  │ shard 0 │ shard 1 │ shard 2 │ shard 3 │
 //             with sums                                                      cut without regard to the tensors
 //
-// Without ZeRO and with ZeRO-1, a rank stores whole buckets of values and gradients. With ZeRO-2, the rank stores whole
-// buckets of values, but only its shards of the gradients. With ZeRO-3, the rank stores only its shards of both. After the
-// reduce-scatter of ZeRO-1, only this rank's shard of a gradient bucket holds sums over ranks. The other elements are not
-// used until the next step clears them.
+// Without ZeRO and with ZeRO-1, a rank stores full buckets of values and gradients. With ZeRO-2, the rank stores full
+// buckets of values, but only its gradient shards. With ZeRO-3, the rank stores only its value shards and gradient shards.
+// After the reduce-scatter of ZeRO-1, only this rank's shard of a gradient bucket holds sums over ranks. The remaining
+// elements of the bucket are unused until the next step clears them.
 //
-// Each rank accumulates its own gradients in f32. Before ranks sum them, they may be rounded to bf16, in place:
+// Each rank accumulates its local gradients in f32 (f64 with f64, integers in exact numerics). Before the sum over ranks,
+// f32 gradients may be rounded to bf16 in place:
 //
 //   bucket   │ f32 ················│   round   │ bf16 ····│ unused ··│   the sums over ranks, and the shards, are bf16
 #pragma once
@@ -41,53 +44,55 @@ struct Bucket {
   struct Place {
     ParameterPointer parameter;
     std::int64_t first;  // index of the parameter's first element in the bucket
-    // Whether the gradient norm includes this rank's elements of the parameter. False only for copies that another rank
-    // counts: uncut parameters on all tensor-parallel ranks but the first, and the second copy of a tied table.
+    // Whether the gradient norm includes this rank's elements of the parameter. False only for copies that a different rank
+    // counts. These are undivided parameters on all tensor-parallel ranks but the first, and the second copy of a tied
+    // table.
     bool counts;
   };
-  // Elements whose gradients are summed over the tensor-parallel ranks before the sum over Bucket::group. They belong to
-  // parameters marked `of_heads` and, under sequence parallelism, to parameters marked `of_stream` (parameter.hpp).
+  // Elements whose gradients are summed over the tensor-parallel ranks before the sum over Bucket::group. These elements
+  // belong to parameters marked `of_heads` and, under sequence parallelism, to parameters marked `of_stream`
+  // (parameter.hpp).
   struct Sum {
     std::int64_t first, count;  // elements [first, first + count) of the bucket
     Axis* group;                // the ranks of this sum: the tensor-parallel ranks
   };
   std::size_t number = 0;     // index in Buckets::all()
-  std::vector<Place> places;  // the parameters in the bucket, those with `sums` first
+  std::vector<Place> places;  // the parameters in the bucket, first those in `sums`
   std::int64_t count = 0;     // elements in the bucket, padding included
   AxisSet cut_among = 0;      // the axes along which `group` extends
-  Axis* group = nullptr;      // the ranks that sum this bucket's gradients; with ZeRO each of them owns a shard
+  Axis* group = nullptr;      // the ranks that sum this bucket's gradients; with ZeRO, each rank owns a shard
   std::vector<Sum> sums;
-  // Further sums of this rank's shard, after the sum over `group`. Null: not needed.
+  // Groups of further sums of this rank's shard, after the sum over `group`. Null: no such sum.
   Axis* other_shards = nullptr;  // over the ranks outside `group` that hold the same shard: along rep
   Axis* stages = nullptr;        // over the two stages that hold a tied table
   Axis* near = nullptr;          // under hpz, the near ranks, which together keep all values; else null
 
-  Tensor values, gradients;            // the whole bucket; empty while only the shard is stored
-  Tensor value_shard, gradient_shard;  // this rank's shard: a view of the whole bucket, or separate storage
+  Tensor values, gradients;            // the full bucket; empty while only the shard is stored
+  Tensor value_shard, gradient_shard;  // this rank's shard, a view of the full bucket or separate storage
   Tensor near_shard;                   // this rank's secondary shard of the values, from the newest forward pass
-  Tensor summed;                       // the whole gradients in the type in which ranks sum them: see Buckets::round
+  Tensor summed;                       // the full gradients in the type of sums over ranks (Buckets::round)
   DType summed_type = DType::f32;
-  // The number of gradients that are not ready yet. With ZeRO-0 and 1, it starts at parameters × micro-batches in each step;
-  // with ZeRO-2 and 3, at parameters in each micro-batch.
+  // The number of gradients that are not ready yet. With ZeRO-0 and 1, each step resets it to parameters × micro-batches.
+  // With ZeRO-2 and 3, each micro-batch resets it to the number of parameters.
   std::int64_t waits_for = 0;
-  std::int64_t micro_batches = 0;  // with ZeRO-2 and 3: micro-batches of this step that the shard does not include yet
+  std::int64_t micro_batches = 0;  // with ZeRO-2 and 3: micro-batches of this step not yet added to the shard
 
   // Makes each parameter's value a view of its place in `whole`. If `whole` is empty, the parameters have no values until
   // the next call.
   void bind_values(Tensor whole);
-  void bind_gradients(Tensor whole);  // does the same for gradients
+  void bind_gradients(Tensor whole);  // makes each gradient a view of its place in `whole`
 };
 
 struct BucketOptions {
   int zero = 0;
-  std::int64_t bytes = 25 << 20;  // gradient bytes per bucket; ignored with ZeRO-2 and 3, whose buckets end with each unit
+  std::int64_t bytes = 25 << 20;  // gradient bytes per bucket; ZeRO-2 and 3 instead end buckets with each unit
   DType compute = DType::f32, gradient = DType::f32;  // types of values and gradients
   DType summed = DType::f32;                          // type of gradient sums over ranks, and of gradient shards
   bool gradients = true;                              // false: allocates no gradients, for generation
   Allocator* values_in = nullptr;                     // the slow tier that holds value shards; null: they are in memory
-  Allocator* gradients_in = nullptr;                  // the same for gradient shards
+  Allocator* gradients_in = nullptr;                  // the slow tier that holds gradient shards; null: in memory
   std::int64_t window_elements = 1 << 20;             // elements of an offloaded shard that are in memory at once
-  std::int64_t prefetch_units = 1;                    // under ZeRO-3, how many units in advance values are gathered
+  std::int64_t prefetch_units = 1;                    // under ZeRO-3, number of units gathered in advance
   Queue queue = {};                                   // the device or threads that add gradients to a shard
 };
 
@@ -101,29 +106,30 @@ class Buckets {
   std::vector<Bucket>& all() { return buckets_; }
   Bucket& of(const Parameter& parameter) { return *home_.at(&parameter); }
   const BucketOptions& options() const { return options_; }
-  // Sets a bucket's gradients to zero: the whole gradients, or with ZeRO-2 and 3 this rank's shard.
+  // Sets a bucket's full gradients to zero, or with ZeRO-2 and 3 this rank's gradient shard.
   void clear_gradients(const Bucket& bucket);
-  // The ranges of parameters that this rank's optimizer updates: all elements, or with ZeRO the elements in its shards.
+  // The ranges of parameters that this rank's optimizer updates: all elements, or with ZeRO the elements in this rank's
+  // shards.
   std::vector<Owned> owned() const;
-  // If several ranks hold copies of the same part of a parameter, the first of them is the part's owner and saves it in
+  // If several ranks hold copies of the same part of a parameter, the first of these ranks owns the part and saves it in
   // checkpoints. Returns the axes along which this rank's coordinates differ from the owner's; empty on the owner.
   AxisSet copied_along(const Parameter& parameter) const;
   // Calls visit(parameter, gradients) for the elements that this rank contributes to the gradient norm. Over all ranks, each
   // element is counted once, and each rank counts as many elements as without ZeRO.
   void each_counted(const std::function<void(const Parameter&, const Slice&)>& visit) const;
-  // Does the same for one bucket. `shard`: the bucket's gradient shard, or a copy of it.
+  // Calls visit for the counted elements of one bucket. `shard`: the bucket's gradient shard, or a copy of this shard.
   void each_counted(const Bucket& bucket, const Tensor& shard,
                     const std::function<void(const Parameter&, const Slice&)>& visit) const;
 
-  Tensor new_values(const Bucket& bucket);                    // uninitialized storage for a whole bucket
-  Tensor new_gradients(const Bucket& bucket);                 // zeros for a whole bucket
+  Tensor new_values(const Bucket& bucket);                    // uninitialized storage for a full bucket
+  Tensor new_gradients(const Bucket& bucket);                 // zeros for a full bucket
   Tensor zeros(std::int64_t count);                           // zeros in the type of gradient sums
-  void add_to_shard(const Tensor& sum, const Tensor& shard);  // for a shard in a slow tier
+  void add_to_shard(const Tensor& sum, const Tensor& shard);  // adds to a shard in a slow tier
   // Whether a shard is in a slow tier.
   bool away(const Tensor& shard) const { return is_away(shard, memory_.device()); }
-  // Rounds a bucket's whole gradients to the type in which ranks sum them. Each element is rounded once, to nearest even.
-  // The results replace the first half of the gradients in memory, and Bucket::summed is a view of the results. Does nothing
-  // if both types are equal.
+  // Rounds a bucket's full gradients to the type in which ranks sum gradients. Each element is rounded once, to nearest
+  // even. The results replace the first half of the gradients in memory, and Bucket::summed is a view of the results. Does
+  // nothing if both types are equal.
   void round(const Bucket& bucket);
   // Allocates memory for a copy of a shard that is in a slow tier.
   Staged staged(const Tensor& shard, Category category) { return {memory_, shard.count(), shard.dtype(), category}; }
@@ -138,7 +144,8 @@ class Buckets {
   };
   void allocate(Bucket& bucket);
   static std::int64_t shard(const Bucket& bucket) { return bucket.count / bucket.group->size(); }
-  // The elements that this rank counts: an equal part of its shard if other ranks hold the same shard.
+  // The elements that this rank counts in the gradient norm: its shard, or an equal part of it if other ranks hold the same
+  // shard.
   static Range counted(const Bucket& bucket);
   // Calls visit(place, first in the bucket, first in the parameter, count) for each parameter's piece of the bucket's
   // elements [first, first + count).

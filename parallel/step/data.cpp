@@ -1,5 +1,5 @@
-// Data parallelism: the ranks along the data axis hold copies of the same parameters, and each rank processes its part of
-// the batch. Gradients are summed over that axis.
+// In data parallelism, the ranks along the data axis hold copies of the same parameters, and each rank processes its part of
+// the batch. Gradients are summed over the data axis.
 //
 //   naive      after the last backward pass, tensor by tensor        nothing overlaps: the rank waits for each call
 //   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …        a bucket's sum starts when its last gradient is ready,
@@ -7,12 +7,13 @@
 //
 // No helper thread is needed: after every layer, Context::after_layer progresses the calls in flight.
 //
-// With N ranks, Ψ parameters and ring algorithms, a rank sends 2Ψ(N−1)/N elements per step. ZeRO-1 (Rajbhandari et al.
-// 2020) sends as many elements. Its buckets are reduce-scattered, each rank updates only its shard (1/N of the
-// optimizer's state), and the values are gathered.
+// With N ranks, Ψ parameters and ring algorithms, a rank sends 2Ψ(N−1)/N elements per step. ZeRO-1 (Rajbhandari et al. 2020)
+// sends the same number of elements. Gradient buckets are reduce-scattered, each rank updates only its shard (1/N of the
+// optimizer states), and the new values are gathered.
 //
-// If the layout repeats groups of N ranks R times, R ranks hold the same shard. They sum it once per step, bucket by bucket.
-// The sum over R ranks starts after the bucket's sum over N ranks. Each rank then sends 2(Ψ/N)(R−1)/R additional elements.
+// If the layout repeats groups of N ranks R times, R ranks hold the same shard. These R ranks sum the shard once per step,
+// bucket by bucket. A bucket's sum over R ranks starts after its sum over N ranks. Each rank then sends 2(Ψ/N)(R−1)/R
+// additional elements.
 #include <deque>
 
 #include "parallel/step/reducer.hpp"
@@ -65,8 +66,8 @@ class Bucketed final : public Reducer {
     under_way_.push_back({&bucket, scatters() ? bucket.group->start_reduce_scatter(bucket.summed, bucket.gradient_shard)
                                               : bucket.group->start_all_reduce(bucket.summed)});
     if (!listener_.wants_sums()) return;
-    // A bucket that is also summed over other shards stays, because finish() must begin those sums in the same order on all
-    // ranks.
+    // A bucket that is also summed over other shards stays in the queue, because finish() must begin those sums in the same
+    // order on all ranks.
     const auto is_over = [](UnderWay& one) { return !one.bucket->other_shards && one.sum.test(); };
     for (; !under_way_.empty() && is_over(under_way_.front()); under_way_.pop_front())
       after_.tell(*under_way_.front().bucket);

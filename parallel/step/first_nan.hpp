@@ -1,5 +1,5 @@
 // Finds the origin of a NaN or Inf: the step, layer, tensor, element and rank. A normal step does not inspect tensors. If a
-// step's loss or gradients are not finite, all ranks repeat the whole step and inspect every tensor.
+// step's loss or gradients are not finite, all ranks repeat the complete step and inspect every tensor.
 //
 //   rank 0   ✓ ✓ ✓ ✗ ✗      A NaN spreads to other ranks through sums and messages, but only to tensors that come later in
 //   rank 1   ✓ ✗ ✗ ✗ ✗      this order: micro-batch, pass, part of the model, tensor. So the earliest NaN is the origin.
@@ -13,8 +13,8 @@
 
 namespace chorale {
 
-// Training::step() throws this error on all ranks. Except with --update overlapped, the weights and moments then have their
-// values from before the step.
+// Training::step() throws this error on all ranks. Except with --update overlapped, weights and moments then have the values
+// that they had before the step.
 struct NotFinite : Error {
   NotFinite(std::int64_t step, const std::string& what, const std::string& numbers, const std::string& fix,
             bool weights_spoiled)
@@ -34,7 +34,7 @@ class FirstNan {
   explicit FirstNan(std::int64_t step) : step_(step) {}
   void look(const Place& place, const char* what, const std::string& where, const Tensor& tensor);
   void take(const Place& place, const std::optional<Error>& trouble);  // keeps an error that numerics reported at `place`
-  // All ranks must call it. If any rank found a NaN or Inf, it throws a NotFinite for the earliest one on all ranks.
+  // All ranks must call it. If any rank has found a NaN or Inf, it throws NotFinite on all ranks and names the earliest one.
   void throw_first(Axis& world) const;
 
  private:

@@ -4,14 +4,14 @@
 //   values       a unit's shard is read while the previous unit computes             parallel/step/zero.cpp
 //   gradients    a shard is written while the next unit computes, read for the norm  parallel/step/zero.cpp, training.cpp
 //   optimizer    window by window: read, update, write                               layers/optimizer.cpp
-//   activations  inputs of blocks, which full recomputation keeps                    layers/kept_inputs.cpp
+//   activations  block inputs that full recomputation keeps                          layers/kept_inputs.cpp
 //
 // With a GPU, the tier is the host's pinned memory (ZeRO-Offload, Ren et al. 2021). The host computes the update, so the
 // optimizer states stay on the host. Gradients are copied to the host, which also computes their norm, and new values are
 // copied back to the GPU.
 //
 // Offloading does not change the order of any computation, so a run is bit-identical to a run without offload. With Ψ
-// elements on a rank, f32 and one micro-batch, a step moves the following bytes. A plan counts every one of them:
+// elements on a rank, f32 and one micro-batch, a step transfers the following numbers of bytes, all of which a plan counts:
 //
 //                read                                   written
 //   values       12Ψ: forward, backward, update         4Ψ
@@ -39,7 +39,7 @@ class Options;
 struct OffloadOptions {
   bool parameters = false, gradients = false, optimizer = false;  // true: these tensors live in the tier
   std::string folder = ".";                                       // folder of the file
-  std::int64_t window_bytes = 4 << 20;  // bytes of each tensor that an update has in memory at once
+  std::int64_t window_bytes = 4 << 20;  // bytes of each tensor that an update keeps in memory at once
   bool to_host = false;                 // true: the tier is the host's memory, for a GPU; false: the tier is a file
   bool activations = false;             // true: the activations that full recomputation keeps live in the tier
   // Declares all options except the places, which are a list of words (experiments/train/offload_places.hpp).
@@ -48,8 +48,8 @@ struct OffloadOptions {
   std::int64_t window_elements() const;  // elements of four bytes in a window, rounded down to whole pages
 };
 
-// Says why the ranks cannot offload these tensors: a GPU cannot offload to a file, and values and gradients can be offloaded
-// only if ZeRO shards them.
+// Returns why ranks cannot offload these tensors, or nothing if they can. A GPU cannot offload to a file, and values and
+// gradients can be offloaded only if ZeRO shards them.
 MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout, bool on_device);
 // Options that offload more than `now`, as far as the layout allows. Each entry offloads one more kind of tensor than the
 // previous one.

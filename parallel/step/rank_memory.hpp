@@ -1,7 +1,7 @@
-// The memory of a training on one rank, and the traffic between memory and a slow tier.
+// The memory of a Training on one rank, and the traffic between memory and a slow tier.
 //
 //   memory   a ledger counts every byte; --contiguous-memory puts a step's new tensors into one planned block (the arena)
-//   tier     a file or the host's memory, with a ledger of its own; exists only if something is offloaded (offload.hpp)
+//   tier     a file or the host's memory, with a separate ledger; exists only if something is offloaded (offload.hpp)
 #pragma once
 #include <memory>
 #include <optional>
@@ -24,7 +24,9 @@ class RankMemory {
   Allocator& allocator() { return allocator_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
-  KeptBlocks kept() const { return arena_ ? arena_->kept() : allocator_.memory().kept(); }  // free memory of this rank
+  KeptBlocks kept() const {
+    return arena_ ? arena_->kept() : allocator_.memory().kept();
+  }  // free blocks that this rank keeps for reuse
   std::optional<PlannedArena>& arena() { return arena_; }
   const std::optional<PlannedArena>& arena() const { return arena_; }
 
@@ -33,8 +35,8 @@ class RankMemory {
   FileTier* file() { return dynamic_cast<FileTier*>(in_tier_.get()); }  // null: the tier is not a file
   FileTier::Times file_times() const;                                   // zeros if there is no file
   const Ledger& tier_ledger() const { return tier_ledger_; }
-  // The bytes that updates read from and wrote to the tier. Skipped steps have no update. Buckets::traffic() counts the
-  // bytes of passes.
+  // Bytes that updates have read from and written to the tier. Skipped steps have no update. Buckets::traffic() counts the
+  // bytes of forward and backward passes.
   TierTraffic& updates() { return updates_; }
   const TierTraffic& updates() const { return updates_; }
 

@@ -1,5 +1,6 @@
-// A Reducer sums gradients over the ranks that hold copies of a parameter. After the update, it gives all of these ranks the
-// same values. Data parallelism and ZeRO implement this interface. The buckets state which ranks sum which elements.
+// A Reducer sums gradients over the ranks that hold copies of a parameter. After the update, the reducer sends the new
+// values to the ranks that did not compute them. Data parallelism and ZeRO implement this interface. The buckets state which
+// ranks sum which elements.
 #pragma once
 #include <deque>
 #include <memory>
@@ -14,12 +15,13 @@ namespace chorale {
 enum class ReducerKind : std::uint8_t { naive, bucketed };
 constexpr auto names_of(ReducerKind) { return Names{"reducer", "naive", "bucketed"}; }
 
-// Reducers notify this listener, so that an update can overlap the backward pass (updates.hpp). By default, it ignores all
-// notifications.
+// Reducers notify this listener, so that an update can overlap the backward pass (updates.hpp). By default, the listener
+// ignores all notifications.
 class ReductionListener {
  public:
   virtual ~ReductionListener() = default;
-  // A bucket's gradients are about to be cleared. Everything that still reads the previous step's gradients must finish now.
+  // A bucket's gradients are about to be cleared. Any work that still reads the previous step's gradients must finish before
+  // this function returns.
   virtual void reuses(const Bucket&) {}
   // The bucket's sums over all ranks are complete, while the backward pass continues.
   virtual void has_sums(const Bucket&) {}
@@ -29,10 +31,10 @@ class ReductionListener {
 class Reducer {
  public:
   virtual ~Reducer() = default;
-  virtual void begin(std::int64_t micro_batches) = 0;  // called when a step begins; clears whole gradients
+  virtual void begin(std::int64_t micro_batches) = 0;  // called when a step begins; clears full gradients
   virtual void ready(const Parameter& parameter) = 0;  // called when a micro-batch's gradient has been added locally
-  // Waits for all sums. Afterwards the gradients that this rank owns are complete sums over ranks. With ZeRO, these are its
-  // shards.
+  // Waits for all sums. Afterwards, the gradients that this rank owns are complete sums over ranks. With ZeRO, a rank owns
+  // its gradient shards.
   virtual void finish() = 0;
   virtual void publish() = 0;  // after the update: gathers the new values from the ranks that own them
 };
@@ -48,21 +50,21 @@ inline void clear(Buckets& buckets, const Bucket& bucket, ReductionListener& lis
 }
 
 // Called before the sum over a bucket's group: rounds the gradients (Buckets::round), and sums the elements listed in
-// Bucket::sums over the groups named there. These are blocking all-reduces within the backward pass.
+// Bucket::sums, each range over its group. These sums are blocking all-reduces within the backward pass.
 void add_before(Buckets& buckets, const Bucket& bucket);
-// The sums that follow the sum over a bucket's group. They are over Bucket::other_shards and then, for a tied table, over
-// the two stages that hold it. With ZeRO, the ranks of such a sum hold the same shard of the bucket, so only that shard is
-// summed.
+// Sums a bucket's gradients further, after the sum over its group. The first further sum is over Bucket::other_shards. The
+// second, for a tied table, is over the two stages that hold the table. With ZeRO, only the rank's shard is summed, because
+// all ranks of such a sum hold the same shard.
 class SumsAfter {
  public:
   SumsAfter(Buckets& buckets, ReductionListener& listener) : buckets_(buckets), listener_(listener) {}
   // Called when the sum over a bucket's group is complete. Begins the sum over other shards, which proceeds in the
-  // background. All ranks call this in the same order. Notifies the listener of complete sums.
+  // background. All ranks must call start() for the buckets in the same order. Notifies the listener of complete sums.
   void start(const Bucket& bucket);
   void tell(const Bucket& bucket) const {  // the sum of a tied table is complete only after finish()
     if (!bucket.stages) listener_.has_sums(bucket);
   }
-  void finish();  // begins the remaining sums and waits for all
+  void finish();  // begins the remaining sums and waits for all sums
 
  private:
   struct UnderWay {

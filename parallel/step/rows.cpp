@@ -23,7 +23,7 @@ void fill(const Tensor& t, const std::function<std::int32_t(std::size_t row)>& v
   });
 }
 
-// In a table of whole samples, the rows of the tokens that places_of(sample) lists for each sample.
+// Returns the row numbers, in a table of complete samples, of the tokens that places_of(sample) lists for each sample.
 template <class F>
 std::vector<std::size_t> rows_among_all(std::size_t samples, std::int64_t sequence, F&& places_of) {
   std::vector<std::size_t> rows;

@@ -99,7 +99,7 @@ class ScheduleRun {
     return message;
   }
 
-  // Sends the result to the stage that needs it. Returns true if another chunk of this stage needs the result instead.
+  // Sends the result to the stage that needs it. Returns true if a different chunk of this stage needs the result instead.
   bool send(const PipelineAction& action, const Tensor& made) {
     const auto to = taker_of(schedule_, {axis_.rank(), action});
     if (!to || !made) return false;
@@ -115,7 +115,7 @@ class ScheduleRun {
   Clock& clock_;
   std::size_t next_ = 0;  // the action that runs now
   std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<MicroBatch>> flying_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results that another chunk of this stage needs
+  std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results that a different chunk of this stage needs
   std::vector<Sent> sends_;
   PipelineTimes times_;
   std::int64_t begun_ = 0;                                       // number of micro-batches that have begun

@@ -4,9 +4,9 @@
 //   stage 0   F0 ─▶ F1 ─▶ …        An action waits only for its own input. Its result is sent while the next action
 //   stage 1      F0 ─▶ B0 ─▶ …     computes, and is freed once the receiver has it.
 //
-// When the receiver has the result depends on the speed of both stages. So a result in transit counts as communication
-// memory, and the bytes of activations follow from the schedule alone. A plan assumes that each result is received as late
-// as the schedule allows (read_at_latest), so a run never has more bytes in transit than planned.
+// The time at which a result is received depends on the speed of both stages. So a result in transit counts as communication
+// memory, and activation bytes depend only on the schedule. A plan assumes that each result is received as late as the
+// schedule allows (read_at_latest), so a run never has more bytes in transit than planned.
 #pragma once
 #include <functional>
 #include <map>
@@ -29,7 +29,7 @@ struct MicroBatch {
   MicroBatch(const MicroBatch&) = delete;  // the context points to the tape, and layers point to the context
 
   Tensor inputs;               // token ids, on the first stage
-  std::vector<TokenCut> cuts;  // the cut of each sample, if samples are cut one by one (context.cuts)
+  std::vector<TokenCut> cuts;  // the token cut of each sample, if cuts differ (context.cuts)
   std::int64_t targets = 0;    // number of targets that count
   Context context;
   Tape tape;
@@ -43,9 +43,9 @@ struct PipelinePart {
   std::vector<Sequence>& chunks;
   Shape message;                            // the shape of the tensors sent between stages
   const std::vector<std::size_t>& read_by;  // for this stage: see read_at_latest()
-  // Called once before each micro-batch of a schedule without backward passes. If it returns true, this and all later
-  // micro-batches are left out, and earlier ones are finished. It must return the same values on all stages. Empty: the run
-  // is complete.
+  // Called once before each micro-batch of a schedule without backward passes. If it returns true, this micro-batch and all
+  // later ones are left out, and earlier micro-batches are finished. The function must return the same values on all stages.
+  // Empty: no micro-batch is left out.
   std::function<bool(std::int64_t micro_batch)> ends_before = {};
 };
 
@@ -61,11 +61,11 @@ struct PipelineTimes {
   std::int64_t activation_bytes = 0;  // bytes that the newest forward pass through the first chunk kept
 };
 
-StepPart::Kind part_kind(Pass pass);  // the kind by which a Meter of kernels knows the pass
+StepPart::Kind part_kind(Pass pass);  // the kind of this pass in kernel meters
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock);
-// A schedule of only forward passes. Each stage runs micro-batches in the order in which they reach it: with several chunks,
-// part p of micro-batch m comes in round m · chunks + p. No backward pass makes a stage wait for later stages. To keep
-// results from piling up in memory, a stage waits while this many of its results have not been received.
+// A schedule of only forward passes. Each stage runs its passes in the order in which their inputs arrive. With several
+// chunks, part p of micro-batch m runs in round m · chunks + p. No backward pass makes a stage wait for later stages, so
+// results could pile up in memory. A stage therefore waits while most_unread_results of its results have not been received.
 //
 //   2 chunks   stage 0   F0a F1a F0b F2a F1b F3a F2b …     F1a and F0b are both in round 2: the earlier chunk is first
 //              stage 1   ·   F0a F1a F0b F2a F1b F3a …

@@ -1,4 +1,4 @@
-// The part of the model that a rank has: its shard of the layers of its pipeline stage. The layers are grouped into
+// The part of the model on one rank: a shard of each layer of the rank's pipeline stage. The layers are grouped into
 // pipeline chunks, and into units for buckets and ZeRO. The embedding is in the same chunk as the first block. The head is
 // in the same chunk as the last block.
 //
@@ -9,8 +9,8 @@
 
 namespace chorale {
 
-// Builds the whole model; a rank then keeps its stage. If empty, build_gpt builds the model and cuts each layer's width
-// among the tensor-parallel ranks.
+// Builds all layers of the model; a rank then keeps only the layers of its stage. If empty, build_gpt builds the model, and
+// divides widths among tensor-parallel ranks and experts among expert-parallel ranks.
 using BuildModel = std::function<Model(const ModelShape&, Recompute, const Mesh&)>;
 
 class Stage {
@@ -24,13 +24,14 @@ class Stage {
   std::vector<ParameterPointer> parameters() const;
   bool begins() const { return begins_; }                  // whether this stage has the model's first part: the embedding
   bool ends() const { return ends_; }                      // whether this stage has the model's last part: the head
-  std::int64_t last_chunk() const { return last_chunk_; }  // the chunk, within its stage, that has the head
+  std::int64_t last_chunk() const { return last_chunk_; }  // index of the head's chunk within its stage
   void wrap_units(Buckets& buckets);                       // wraps each unit in a ZeroUnit
   void each_site(const std::function<void(SumSite&)>& visit);
 
  private:
   std::vector<Sequence> chunks_;
-  std::vector<std::vector<ParameterPointer>> units_, uses_;  // uses_: includes parameters of other units that the unit uses
+  std::vector<std::vector<ParameterPointer>> units_, uses_;  // uses_: units_, plus parameters that a unit shares with other
+                                                             // units
   bool begins_ = false, ends_ = false;
   std::int64_t last_chunk_ = 0;
 };
@@ -38,7 +39,7 @@ class Stage {
 Sharding width_sharding(const Mesh& mesh);
 Sharding expert_sharding(const Mesh& mesh);
 
-// The number of blocks in each part of the model, balanced by the flops of the layers.
+// The number of blocks in each part of the model, balanced by the flops of the layers (equal with ModelShape::equal_parts).
 std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts);
 
 }  // namespace chorale

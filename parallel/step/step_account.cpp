@@ -16,8 +16,8 @@ Trace::Kind kind_of(Pass pass) {
 
 void StepAccount::begin(std::int64_t step) {
   trace_.begin(step);
-  // The records left behind are dropped if the last step threw an error or if tracing is off. Otherwise they are kept: they
-  // are device work of the previous step that counts in this one.
+  // Leftover records are dropped if the last step threw an error or tracing is off. Otherwise they describe device work of
+  // the previous step, which is reported with this step.
   if (!std::exchange(settled_, false) || !trace_.on()) work_.forget();
   opened_.clear();
   update_.reset();
@@ -40,7 +40,7 @@ void StepAccount::settle(const PipelineTimes& times, StepResult& result) {
   if (queue_.device)
     std::swap(update_, earlier_);
   else
-    mark(reduced);  // on the host the update is complete now and counts in this step
+    mark(reduced);  // on the host, the update is complete and is reported with this step
 
   for (const auto& [micro_batch, chunk, begins, ends] : opened_)
     result.data += span(Trace::Kind::data, begins, ends, micro_batch, chunk);

@@ -1,11 +1,11 @@
 // Measures how long the phases of a step take. The step records timing events as it enqueues its work. The host waits for
-// the device once per step. After this wait, the events are converted to seconds, for the step's result, the pipeline's
-// events and the trace.
+// the device once per step (and in layers of experts). After this wait, the events are converted to seconds, for the step's
+// result, the pipeline's events and the trace.
 //
 //   begun ─ clear gradients ─ cleared ─ passes ─ passed ─ reduce, ‖g‖ ─ reduced ─ (the one wait) ─ update
 //
-// The update comes after the wait. So on a device, the duration of an update is known only in the next step, which reports
-// it.
+// The update is enqueued after the wait. So on a device, the duration of an update is known only in the next step, which
+// reports that duration.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -24,13 +24,14 @@ struct StepResult {
   std::int64_t tokens = 0;
   bool skipped = false;
   std::int64_t updates = 1, rolled_back = 0;  // number of updates, and of updates that were undone (updates.hpp)
-  // Seconds of this rank. The first six are disjoint and add up to the step. `data` is spent reading samples, `forward` and
-  // `backward` in the passes, `optimizer` in all other computation, `exposed` waiting for collectives, and `bubble` waiting
-  // for other stages. `hidden` is the time in which communication was in flight and the rank did not wait. On a device,
-  // these are device times up to the step's wait, and the update counts in the next step.
+  // Seconds on this rank. The first six values are disjoint and add up to the duration of the step. `data` is spent reading
+  // samples, `forward` and `backward` in the passes, `optimizer` in all other computation, `exposed` waiting for
+  // collectives, and `bubble` waiting for other stages. `hidden` is the time in which communication was in flight and the
+  // rank did not wait. On a device, these are device times up to the step's wait, and the update's time is reported with the
+  // next step.
   double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
-  // With offload to a file: seconds in which the rank waited for the file, which are also part of the times above, and
-  // seconds in which transfers were in flight and the rank did not wait.
+  // With offload to a file, `tier_exposed` is the time spent waiting for the file, which the times above include.
+  // `tier_hidden` is the time in which transfers were in flight and the rank did not wait.
   double tier_exposed = 0, tier_hidden = 0;
 };
 
@@ -93,7 +94,7 @@ class StepAccount {
   std::optional<Update> earlier_;  // on a device: the update of the previous step
   CompletedEvent known_;
   std::vector<PipelineEvent> events_;
-  bool settled_ = false;  // the newest step has been settled
+  bool settled_ = false;  // whether settle() has run for the newest step
 };
 
 }  // namespace chorale

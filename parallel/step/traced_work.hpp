@@ -1,5 +1,5 @@
-// Records the layers and kernels of traced steps in the trace. On a device, it records timing events in the stream. Their
-// times are known only after the step has waited for the device.
+// Records the layers and kernels of traced steps in the trace. On a device, it records timing events in the stream. The
+// times of these events are known only after the step has waited for the device.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,7 +21,7 @@ class TracedWork final : public KernelTimer {
 
   void waited() { complete_ = noted_.size(); }  // call when the device has completed all work recorded so far
   void forget() { noted_.clear(), complete_ = 0; }
-  // Moves completed work to the trace. Device work that was enqueued after waited() stays for the next step.
+  // Moves completed work to the trace. Device work enqueued after waited() is kept and reported with the next step.
   void settle(const CompletedEvent& known);
 
  private:

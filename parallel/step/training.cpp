@@ -165,9 +165,9 @@ StepResult Training::step(const ReadSamples& read) {
   if (memory_.arena()) memory_.arena()->begin_step();
   const FileTier::Times before = memory_.file_times();
   reducer_->begin(schedule_.micro_batches);
-  // The number of tokens that count is known only after add_up(), where the host waits for the device. If the norm were
-  // computed after that, the host would have to wait twice. So the norm is first computed as if all tokens counted, and is
-  // corrected below.
+  // The number of counted tokens is known only after add_up(), where the host waits for the device. If the norm were
+  // computed after add_up(), the host would wait for the device twice. So the norm is computed as if all tokens counted, and
+  // is corrected below.
   const std::int64_t most_tokens = options_.batch.global * options_.shape.sequence;
   const double usual = 1 / (static_cast<double>(most_tokens) * options_.scaler.scale);
   updates_->begin(result.rate, usual);
@@ -199,7 +199,7 @@ StepResult Training::step(const ReadSamples& read) {
   const double clip =
       options_.optimizer.clip > 0 ? std::min(1.0, options_.optimizer.clip / (result.gradient_norm + 1e-6)) : 1;
   account_.update_begins();
-  if (!result.skipped) balance_.step(choices_);  // reads biases from the device while no work is queued there
+  if (!result.skipped) balance_.step(choices_);  // reads biases from the device while the device has no queued work
   const Updates::Done done = updates_->end(result.rate, scale * clip, result.skipped);
   account_.updated();
   if (done.publishes) reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
@@ -225,8 +225,8 @@ StepResult Training::skip_step() {
   return result;
 }
 
-// Sums the totals of all ranks. Returns nullopt if a sum on any rank was invalid. In a plan, whose tensors have no
-// storage, the loss is NaN.
+// Sums the batch totals over all ranks. Returns nullopt if a sum on any rank was invalid. In a plan, the loss is NaN,
+// because tensors have no storage.
 std::optional<Training::Outcome> Training::add_up(std::int64_t most_tokens, const SquareSum& squares,
                                                   std::span<std::int64_t> counts) {
   const BatchTotals::Sums sums = batch_totals_.add_up(mesh_.world(), has_loss(), !trouble_of_sums(), squares, counts);
@@ -267,7 +267,7 @@ void Training::each_site(const std::function<void(SumSite&)>& visit) {
   for (const ParameterPointer& p : parameters_) visit(p->site);
 }
 
-// The error of the first invalid sum on this rank since the last call; nullopt if all were valid.
+// Returns the error of this rank's first invalid sum since the last call, or nullopt if all sums were valid.
 std::optional<Error> Training::trouble_of_sums() {
   std::optional<Error> trouble;
   each_site([&](SumSite& site) {
@@ -286,8 +286,8 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) { retur
 std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                                     const std::function<bool()>& is_cut) {
   const std::int64_t whole = options_.batch.micro * mesh_.data().size(), all = (samples + whole - 1) / whole;
-  // The result of a vote is read at the next vote. By then the last pipeline stage has voted too, so no stage waits for it,
-  // and the pipeline does not drain.
+  // The result of a vote is read only when the next vote is due. By then the last pipeline stage has normally voted too, so
+  // no stage waits for the result, and the pipeline does not drain.
   const std::int64_t between_votes = schedule_.parts() > 1 ? 2 * schedule_.parts() : 1;
   std::optional<Axis::Vote> vote;
   bool cut = false;
@@ -303,7 +303,7 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
       read, 0, samples, passes, read_at_latest(passes, mesh_.pipeline().rank()),
       [](MicroBatch& batch) { batch.context.training = false; }, is_cut ? ends_before : std::function<bool(std::int64_t)>());
   if (cut || (vote && vote->any())) {
-    trouble_of_sums();  // drops errors of the sums so far
+    trouble_of_sums();  // drops the errors of this evaluation's sums
     return std::nullopt;
   }
   const std::optional<Outcome> outcome =
@@ -315,8 +315,8 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
   return outcome->loss;
 }
 
-// Casts the optimizer's weights to the parameters' values where their types differ. Then gathers the values, as step() does
-// at its end.
+// Casts the optimizer's weights to the parameters' type where the two types differ, and gathers the values as at the end of
+// step().
 void Training::publish() {
   optimizer_->publish(update_queue());
   reducer_->publish();

@@ -1,13 +1,14 @@
-// Training: a rank's part of the model, its optimizer, and one training step. A parallel strategy changes only four
-// things: the layers of the model (tensor.hpp, zero.hpp), how a batch runs (pipeline/run.hpp), how gradients are reduced
-// (reducer.hpp), and what the optimizer owns (buckets.hpp).
+// Training: a rank's part of the model, its optimizer, and one training step. A parallel strategy can change only four parts
+// of a step: the layers (tensor.hpp, zero.hpp), the order of the passes (run_pipeline.hpp), the reduction of gradients
+// (reducer.hpp), and the elements that a rank's optimizer updates (buckets.hpp).
 //
 //   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
 //
-// publish: with ZeRO-1 and 2, each rank gets the parameter values that other ranks updated. Otherwise nothing is sent.
+// With ZeRO-1 and 2, publish gathers the parameter values that other ranks updated. Without ZeRO and with ZeRO-3, publish
+// sends nothing.
 //
-// Gradients are scaled only once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. At the
-// end, they are divided by the number of tokens in the whole batch on all ranks.
+// Gradients are scaled only once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. The
+// optimizer divides the summed gradients by the number of counted tokens in the global batch.
 #pragma once
 #include <functional>
 #include <memory>
@@ -34,16 +35,17 @@ class Training {
   Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Clock& clock);
   Training(const Training&) = delete;
 
-  // Throws NotFinite (first_nan.hpp) on all ranks if the loss or the gradients are NaN or Inf. The program may then retry
-  // the step with different samples, or skip it.
+  // Throws NotFinite (first_nan.hpp) on all ranks if the loss or the gradients are NaN or Inf. If only gradients overflow
+  // and the loss scale can be lowered, the step is skipped instead. The program may then retry the step with different
+  // samples, or skip it.
   StepResult step(const ReadSamples& read);
-  StepResult skip_step();  // counts a step that changes no weight, and consumes its samples; all ranks must call it
+  StepResult skip_step();  // counts a step without an update, and consumes its samples; all ranks must call it
   void skip_samples_to(std::int64_t cursor) { samples_ = cursor; }
-  // Returns the mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout and
-  // gradients. All ranks must call it.
+  // Returns the mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout or gradients.
+  // All ranks must call it.
   double evaluate(const ReadSamples& read, std::int64_t samples);
-  // Does the same, but if `is_cut` returns true on any rank, all ranks return nullopt soon after. `is_cut` is called between
-  // micro-batches; in a pipeline, once every few micro-batches. Empty: the evaluation is never cut short.
+  // Like evaluate(), but all ranks return nullopt soon after `is_cut` has returned true on any rank. `is_cut` is called
+  // between micro-batches; in a pipeline, once every few micro-batches. Empty: the evaluation always completes.
   std::optional<double> evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                             const std::function<bool()>& is_cut);
 
@@ -52,8 +54,8 @@ class Training {
   const TrainingOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
   const RankMemory& memory() const { return memory_; }
-  void settle_update() { updates_->settle(); }  // waits for a delayed update, before its states are used
-  // The bytes that passes and updates read from and wrote to the tier since clear_tier_traffic().
+  void settle_update() { updates_->settle(); }  // waits for a delayed update; call it before using optimizer states
+  // Bytes read from and written to the offload tier since clear_tier_traffic(), in passes and in updates.
   const TierTraffic& tier_passes() const { return buckets_->traffic(); }
   const TierTraffic& tier_updates() const { return memory_.updates(); }
   void clear_tier_traffic() { buckets_->traffic() = memory_.updates() = {}; }
@@ -68,42 +70,45 @@ class Training {
   void replace_reducer(const Replacement<Reducer>& with) { reducer_ = with(std::move(reducer_)); }
   void replace_boundary(const Replacement<ShardBoundary>& with);
   void replace_attention(const Replacement<AttentionScheme>& with);  // `with` gets null if ranks do not divide sequences
-  // Call this after reading the optimizer states. `reads_values`: this rank's value shards were read, too.
+  // Call this after the optimizer states have been read from a checkpoint. `reads_values`: this rank's value shards were
+  // read too.
   void resume_at(std::int64_t steps, std::int64_t samples, bool reads_values = false);
-  // Call this after writing to the optimizer's weights. publish() casts the weights to the parameters' values, then
-  // publishes the values as after a step.
+  // Call this after changing the optimizer's weights. publish() casts these weights to the parameters' type, then publishes
+  // the values as at the end of a step.
   void publish();
 
   const PipelineSchedule& schedule() const { return schedule_; }
   const TokenCut& cut() const { return connections_.cut; }
-  const ChoiceCounts& choices() const { return choices_; }  // of the newest step, over all ranks
+  const ChoiceCounts& choices() const { return choices_; }  // expert choices of the newest step, over all ranks
   const RouterBalance& balance() const { return balance_; }
   const AttentionWork& attention_work() const { return connections_.attention_work; }
   StepAccount& account() { return account_; }
   const StepAccount& account() const { return account_; }
-  // Activation bytes that one micro-batch keeps in the first chunk. The first function returns the bytes measured on the
-  // newest micro-batch, and the second the bytes that the layers declare.
+  // Activation bytes that one micro-batch keeps in the first chunk. activation_bytes() returns the bytes measured on the
+  // newest micro-batch. declared_activation_bytes() returns the bytes that the layers declare.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
-  // Throws unless the layers kept exactly the bytes that they declare. Plans and the choice of a layout rely on these bytes.
+  // Throws if the layers kept a different number of bytes than they declare, or more if they declare an upper bound. Plans
+  // and the choice of a layout rely on the declared bytes.
   void check_activations();
 
  private:
   using Prepare = std::function<void(MicroBatch&)>;
-  // The results of a batch over all ranks.
+  // Results of one batch, combined over all ranks.
   struct Outcome {
     double loss = 0;           // the mean over the counted tokens
     std::int64_t tokens = 0;   // the number of counted tokens
     double gradient_norm = 0;  // norm of the gradients divided by the number of all tokens, counted or not
   };
   OptimizerTier optimizer_tier();
-  Queue update_queue() const;  // where the optimizer computes
+  Queue update_queue() const;  // the queue on which the optimizer computes
   RunContext run_context();
   Context context(std::int64_t first_sample, std::int64_t samples);
   std::int64_t tokens_here() const { return cut().tokens(mesh_.context().rank()); }  // this rank's tokens of each sample
   Keeps declared();
   std::unique_ptr<MicroBatch> open(const ReadSamples& read, std::int64_t cursor, std::int64_t place, std::int64_t samples);
-  // True on the one rank of each replica whose loss counts. (All tensor-parallel ranks compute the same loss.)
+  // True on ranks whose loss counts: tensor-parallel rank 0 of the stage with the head. (All tensor-parallel ranks compute
+  // the same loss.)
   bool has_loss() const { return stage_.ends() && mesh_.tensor().rank() == 0; }
   PipelineTimes run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                             const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,

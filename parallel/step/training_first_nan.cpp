@@ -6,8 +6,8 @@
 
 namespace chorale {
 
-// Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the whole step before they throw,
-// so that no rank waits for a rank that has already thrown.
+// Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the complete step before they
+// throw, so that no rank waits for a rank that has already thrown.
 void Training::name_first_nan(const ReadSamples& read) {
   if (memory_.arena()) memory_.arena()->end_step();  // the repetition allocates differently than a planned step
   updates_->cancel(steps_ + 1);
@@ -22,7 +22,7 @@ void Training::name_first_nan(const ReadSamples& read) {
   for (const PipelineAction& action : schedule_.actions.at(static_cast<std::size_t>(mesh_.pipeline().rank())))
     if (action.kind == Pass::forward) forward.push_back(action);
   std::size_t opened = 0;
-  std::map<const Bucket*, std::size_t> looked;  // parameters whose gradients were ready, by bucket
+  std::map<const Bucket*, std::size_t> looked;  // number of gradients inspected so far, by bucket
   run_batch(read, [&](MicroBatch& batch) {
     const PipelineAction action = forward.at(opened++);
     const std::int64_t part = schedule_.part(mesh_.pipeline().rank(), action.chunk), last = schedule_.parts() - 1;
@@ -38,7 +38,7 @@ void Training::name_first_nan(const ReadSamples& read) {
       first_nan.look(back, "gradient", p.name, p.gradient);
       Bucket& bucket = buckets_->of(p);
       const bool is_last = ++looked[&bucket] % bucket.places.size() == 0;
-      if (is_last && mesh_.layout().zero >= 2) bucket.bind_gradients({});  // as the reducer does
+      if (is_last && mesh_.layout().zero >= 2) bucket.bind_gradients({});  // drops full gradients, as the reducer does
     };
   });
   first_nan.throw_first(mesh_.world());

@@ -1,11 +1,11 @@
 // The options of a training run. Every part is a struct that declares its own options. Each line of its declare() binds an
 // option to a field (src/base/options.hpp). A value that the user leaves open is an empty optional.
 //
-//   part        declared by                     what it sets
+//   part        declared by                     what it configures
 //   shape       layers/shape_options.cpp        the model
 //   optimizer   layers/optimizer_options.cpp    the update rule, its learning rate and clipping
 //   scaler      layers/optimizer_options.cpp    the loss scale of f16
-//   replicas    training_options.cpp            what replicas send to each other
+//   replicas    training_options.cpp            the communication between replicas
 //   exchange    parallel/experts/experts.cpp    how rows are sent to experts and back
 //   context     parallel/context/schemes.cpp    how ranks divide the tokens of a sequence
 //   memory      training_options.cpp            how a rank uses its memory
@@ -43,15 +43,15 @@ struct ReplicaOptions {
   // The type in which ranks sum gradients and keep gradient shards: f32 or bf16. Before these sums, each rank adds up its
   // own gradients in Numerics::gradient_type. Empty: the same type as Numerics::gradient_type.
   std::optional<DType> gradient_sums;
-  std::optional<std::int64_t> prefetch_units;  // under ZeRO-3, how many units in advance values are gathered; empty: 1
+  std::optional<std::int64_t> prefetch_units;  // under ZeRO-3, number of units gathered in advance; empty: 1
   std::int64_t bucket() const { return bucket_bytes.value_or(25 << 20); }
   void declare(Options& options, const AskedLayout& layout);
 };
 
 struct MemoryOptions {
   std::int64_t limit = 0;              // bytes on this rank; 0: no limit
-  bool contiguous = false;             // a step's activations and gradients lie in one block of memory
-  bool partition_activations = false;  // tensor ranks split the activations that full recomputation keeps
+  bool contiguous = false;             // places a step's activations and gradients in one block of memory
+  bool partition_activations = false;  // tensor ranks divide the activations that full recomputation keeps
   void declare(Options& options, const AskedLayout& layout);
 };
 
@@ -59,9 +59,9 @@ struct MemoryOptions {
 struct KernelOptions {
   int threads = 1;
   const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
-  std::int64_t workspace_bytes = 0;      // for matrix products on the device, in addition to all tensors
-  Meter* meter = nullptr;                // in a plan: is told the work of each kernel
-  KernelTimer* timer = nullptr;          // is told when kernels run; null: the trace of the account is told
+  std::int64_t workspace_bytes = 0;      // bytes for matrix products on the device, in addition to all tensors
+  Meter* meter = nullptr;                // in a plan, records the work of each kernel
+  KernelTimer* timer = nullptr;          // records when kernels run; null: a run uses the step account's trace
   Queue queue() const;
 };
 
@@ -84,7 +84,7 @@ struct TrainingOptions {
   BuildModel build = {};  // builds the model; empty: build_gpt
 
   void declare_numbers(Options& options);                              // compute, numerics, recompute
-  void declare_parallel(Options& options, const AskedLayout& layout);  // from replicas to memory
+  void declare_parallel(Options& options, const AskedLayout& layout);  // replicas, exchange, context and memory
 };
 
 }  // namespace chorale

@@ -1,6 +1,6 @@
-// When the optimizer updates, and what it assumes. All gradients are multiplied by one factor, which depends on the tokens
-// of the batch, the loss scale and clipping. Only the totals of the whole batch show whether gradients must be clipped or
-// have overflowed.
+// Decides when the optimizer updates, and which factor of the gradients it assumes. All gradients are multiplied by one
+// factor, which depends on the tokens of the batch, the loss scale and clipping. Only the totals of the global batch show
+// whether gradients must be clipped or have overflowed.
 //
 //   after         F F F B B B ‖g‖ U U U               the usual order
 //   overlapped    F F F B B B ‖g‖                     a bucket is updated once its sum is complete. Needs a known factor: no
@@ -11,9 +11,9 @@
 //   delayed       F F F B B B ‖g‖ F F F B B B ‖g‖     updates during the next step: θ(t+1) = θ(t) − Adam(g(θ(t−1))), the
 //                                 U U U       U U U   delayed parameter update of ZeRO-Offload (Ren et al. 2021)
 //
-// Overlap helps only an update that waits, for reads and writes of a slow tier (offload.hpp). The program progresses the
-// update after every layer. `speculative` keeps the old states, which doubles the memory of states in their tier. `delayed`
-// keeps master copies of all weights.
+// Overlap helps only if the update waits for reads and writes of a slow tier (offload.hpp). The program progresses the
+// update after every layer. `speculative` also keeps the old optimizer states, so states take twice the memory in their
+// tier. `delayed` keeps master copies of all weights.
 #pragma once
 
 #include "layers/optimizer.hpp"
@@ -25,7 +25,7 @@ enum class UpdateTime : std::uint8_t { after, overlapped, speculative, delayed }
 constexpr auto names_of(UpdateTime) { return Names{"time of updates", "after", "overlapped", "speculative", "delayed"}; }
 
 // The part of an update's bytes that is transferred while nothing computes. For delayed updates, this is only the
-// publication of the values, which reads the masters and writes the values.
+// publication of the values, which reads the master weights and writes the values.
 TierTraffic exposed_part(const TierTraffic& update, UpdateTime time);
 
 class Updates final : public ReductionListener {
@@ -42,13 +42,15 @@ class Updates final : public ReductionListener {
   void has_sums(const Bucket& bucket) override;
   bool wants_sums() const override { return time_ == UpdateTime::overlapped || time_ == UpdateTime::speculative; }
 
-  // Called before the passes of a step. `usual`: the factor of its gradients, unless the totals show a different factor.
+  // Called before the passes of a step. `usual`: the factor for the step's gradients, unless the batch totals show a
+  // different factor.
   void begin(double rate, double usual);
   void progress() { optimizer_.progress(); }
   // Called after the totals of the step are known. `skipped`: the gradients overflowed.
   Done end(double rate, double scale, bool skipped);
   void settle() { optimizer_.finish(); }  // waits for a delayed update
-  // Called before a failed step is repeated to find its error. Restores the values from the beginning of the step.
+  // Called before a failed step is repeated to find its error. Restores the values from the beginning of the step. Throws if
+  // an overlapped update has already begun.
   void cancel(std::int64_t step);
 
  private:

@@ -22,8 +22,8 @@ class Sharded final : public Reducer {
     begun_.clear();
   }
 
-  // Acts once all gradients of a bucket are ready for this micro-batch. Sums the gradients over ranks, adds this rank's
-  // block of the sum to its shard, and drops the whole gradients.
+  // Does nothing until all of a bucket's gradients are ready for this micro-batch. Then sums the gradients over ranks, adds
+  // this rank's block of the sum to its shard, and drops the full gradients.
   void ready(const Parameter& parameter) override {
     Bucket& bucket = buckets_.of(parameter);
     if (--bucket.waits_for > 0) return;
@@ -89,9 +89,9 @@ class Sharded final : public Reducer {
 
   Buckets& buckets_;
   ReductionListener& listener_;
-  std::set<const Bucket*> begun_;   // buckets whose shard has sums of this step
+  std::set<const Bucket*> begun_;   // buckets with sums of this step in their shard
   Staged writing_;                  // the sum that is being written to the tier
-  const Bucket* summed_ = nullptr;  // the bucket of that sum, if it was the last micro-batch
+  const Bucket* summed_ = nullptr;  // a bucket with all its micro-batches added, until after_ starts on it
   SumsAfter after_;
 };
 

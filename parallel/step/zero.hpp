@@ -1,33 +1,36 @@
 // ZeRO-2 and ZeRO-3 (Rajbhandari et al. 2020). Each rank of a bucket's group keeps one gradient shard, and under ZeRO-3 also
-// one value shard. A unit of the model is an embedding, a block or the head. A unit has whole gradients only during its
-// backward pass. Under ZeRO-3 it has whole values only during its forward and its backward pass.
+// one value shard. A unit of the model is an embedding, a block or the head. A unit has full gradients only during its
+// backward pass. Under ZeRO-3, a unit has full values only during its forward pass and its backward pass.
 //
 //   forward    gather values i+1 ┄ │ unit i │ drop values i                             gathering and dropping of values:
 //   backward   gather values i−1 ┄ │ unit i │ reduce-scatter gradients i, drop both     only under ZeRO-3
 //
-// While a unit computes, the values of the next K units are gathered (BucketOptions::prefetch_units), and the shards of the
-// unit after them are read from a slow tier. Then 1 + K units have whole values. All ranks make these calls in the same
-// order, which depends on K. After the reduce-scatter, a rank adds the sum to its shard.
+// While a unit computes, the values of the next K units are gathered (K is BucketOptions::prefetch_units). The unit after
+// these K units is read from the slow tier, if values are offloaded. So up to 1 + K units have full values at once. All
+// ranks make these calls in the same order, which depends on K. After the reduce-scatter, a rank adds its block of the sum
+// to its gradient shard.
 //
 // With N ranks, Ψ parameters and ring algorithms, a rank sends (N−1)/N·Ψ elements in one gather or reduce-scatter of all
-// parameters. ZeRO-2 pays this once per micro-batch for gradients and once per step for values. ZeRO-3 pays it three times
-// per micro-batch. In f32, weights take 4 bytes per parameter, gradients 4 and Adam's two moments 8. This makes 4Ψ + 12Ψ/N
-// bytes (ZeRO-2) or 16Ψ/N bytes (ZeRO-3), plus the whole tensors of the units that compute.
+// parameters. ZeRO-2 sends this number of elements once per micro-batch for gradients and once per step for values. ZeRO-3
+// sends it three times per micro-batch. In f32, weights take 4 bytes per parameter, gradients 4 and Adam's two moments 8.
+// The total is 4Ψ + 12Ψ/N bytes (ZeRO-2) or 16Ψ/N bytes (ZeRO-3), plus the full tensors of units that compute or are
+// gathered in advance.
 //
 // Under hpz, a rank keeps its secondary shard of a unit's values after the forward pass (Bucket::near_shard). The backward
-// pass gathers these shards among the S near ranks: (S−1)/S·Ψ elements, which need not leave a host. In f32 the secondary
-// shards take 4Ψ/S bytes.
+// pass gathers these shards among the S near ranks. A rank then sends (S−1)/S·Ψ elements, which need not leave a host. In
+// f32 the secondary shards take 4Ψ/S bytes.
 #pragma once
 #include "layers/wrapping.hpp"
 #include "parallel/step/reducer.hpp"
 
 namespace chorale {
 
-// Wraps one unit: provides its whole tensors before the unit computes, and drops them afterwards.
+// Wraps one unit. Provides the unit's full values and gradients before the unit computes, and drops the values afterwards.
+// The reducer drops the gradients.
 class ZeroUnit final : public WrappingLayer {
  public:
   ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets);
-  // Sets the units before and after this one in the forward pass. Null: there is none.
+  // Sets the units before and after this one in the forward pass. Null: no such unit.
   void follow(ZeroUnit* before, ZeroUnit* after) { before_ = before, after_ = after; }
 
   Tensor forward(const Tensor& x, Context& context) override;
@@ -35,15 +38,15 @@ class ZeroUnit final : public WrappingLayer {
 
  private:
   enum class Pass { forward, backward };
-  // These functions do nothing under ZeRO-2, because values are always whole there.
+  // These functions do nothing under ZeRO-2, which never shards values.
   // Starts to read the unit's shards from a slow tier, unless they are in memory or the read has already been started.
   void read(Pass pass);
-  void fetch(Pass pass);     // waits for read(), then starts to gather the unit's values unless that has been started
+  void fetch(Pass pass);     // waits for read(), then starts to gather the unit's values if no gather has started
   void prefetch(Pass pass);  // fetches the next units, and reads the one after them
   ZeroUnit* next(Pass pass) const { return pass == Pass::forward ? after_ : before_; }
   void need(Pass pass);  // waits until the unit's values are gathered
-  void release();        // drops the unit's whole values
-  void keep();           // under hpz, copies this rank's secondary shards from the whole values
+  void release();        // drops the unit's full values
+  void keep();           // under hpz, copies this rank's secondary shards from the full values
   static bool gathers_near(const Bucket& bucket, Pass pass) { return bucket.near && pass == Pass::backward; }
 
   struct Part {

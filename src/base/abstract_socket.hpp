@@ -1,5 +1,5 @@
 // Abstract Unix socket addresses, which need no file. The kernel frees a name when the last process closes the socket. Names
-// are per network namespace, and any user may take one.
+// belong to a network namespace, and any user may claim a free name.
 #pragma once
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -28,8 +28,8 @@ class AbstractAddress {
   socklen_t length_ = 0;
 };
 
-// Claims a name on this host for as long as the returned descriptor lives. Returns nullopt if another process holds the
-// name. If no socket can be created, every caller gets the name.
+// Claims a name on this host until the returned descriptor is closed. Returns nullopt if a different process holds the name.
+// If no socket can be created, every caller gets the name.
 inline std::optional<Descriptor> claim(const std::string& name) {
   Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const AbstractAddress address(name);

@@ -19,18 +19,18 @@ constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 // File names in a control group's folder, by cgroup version.
 struct Version {
   std::string file_system, limit, use;
-  std::string prefix;  // begins the names of those values in memory.stat that include the groups below
+  std::string prefix;  // prefix of the entries in memory.stat that include the groups below
 };
 const Version versions[] = {{"cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"},
                             {"cgroup2", "memory.max", "memory.current", ""}};
 
-// The number in a file, or nothing if the file says "max" or does not exist.
+// Returns the number in a file, or nothing if the file contains "max" or does not exist.
 std::optional<std::int64_t> number_in(const fs::path& file) {
   std::int64_t value = 0;
   return std::ifstream(file) >> value ? std::optional(value) : std::nullopt;
 }
 
-// The value for `name` in a file of "name value" lines. In some files a colon follows the name.
+// Returns the value for `name` in a file of "name value" lines. In some files, a colon follows the name.
 std::int64_t entry_of(const fs::path& file, const std::string& name) {
   std::ifstream stream(file);
   for (std::string word; stream >> word;) {
@@ -49,15 +49,14 @@ std::int64_t left_in(const fs::path& group, const Version& names) {
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *use - files));
 }
 
-// Whether a hierarchy has the memory controller. In version 1 a hierarchy serves one controller or several:
-// "rw,cpu,cpuacct".
+// Whether a hierarchy has the memory controller. In version 1, a hierarchy has one or several controllers: "rw,cpu,cpuacct".
 bool has_memory(const Version& version, const std::string& controllers) {
   const std::vector<std::string> names = split(controllers, ',');
   return version.file_system == "cgroup2" || std::find(names.begin(), names.end(), "memory") != names.end();
 }
 
-// This process's group in a hierarchy, from a line of /proc/self/cgroup: "4:memory:/job/step", or "0::/job/step" in
-// version 2.
+// Returns the group of this process in a hierarchy, from a line of /proc/self/cgroup: "4:memory:/job/step", or
+// "0::/job/step" in version 2.
 std::string group_of_process(const fs::path& root, const Version& version) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -70,8 +69,8 @@ std::string group_of_process(const fs::path& root, const Version& version) {
   return "/";
 }
 
-// Reads a line of /proc/self/mountinfo: "35 31 0:32 /docker/7f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory".
-// The fourth word is the mounted group; a container sees only its own group.
+// Reads a line of /proc/self/mountinfo: "35 31 0:32 /docker/7f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory". The
+// fourth word is the mounted group. A container sees only its own group.
 std::int64_t left_in_mount(const fs::path& root, const std::string& line) {
   const std::size_t dash = line.find(" - ");
   if (dash == std::string::npos) return unlimited;
@@ -85,7 +84,7 @@ std::int64_t left_in_mount(const fs::path& root, const std::string& line) {
   const fs::path top = root / fs::path(before[4]).relative_path();
   fs::path below = fs::path(group_of_process(root, *version)).lexically_relative(before[3]);
   if (below.empty() || *below.begin() == "..")
-    below = ".";  // the group lies outside the mount, so only the mount's top can be read
+    below = ".";  // the group is outside the mount, so only the top of the mount can be read
   std::int64_t least = left_in(top, *version);
   fs::path group = top;
   for (const fs::path& part : below) least = std::min(least, left_in(group /= part, *version));

@@ -21,13 +21,13 @@ namespace {
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> all;
-  for (const std::string& word : words) all.push_back(const_cast<char*>(word.c_str()));  // exec does not change them
+  for (const std::string& word : words) all.push_back(const_cast<char*>(word.c_str()));  // exec does not modify the words
   all.push_back(nullptr);
   return all;
 }
 
-// Runs in the child between fork and exec. It allocates nothing, because other threads may hold the allocator's lock while
-// this process forks. Returns only if something failed.
+// Runs in the child between fork and exec. Allocates no memory, because a different thread may have held the allocator's
+// lock during the fork. Returns only if an error occurred.
 void become(const ChildProgram& program, char** words, char** environment, const cpu_set_t* cpus, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);

@@ -1,7 +1,7 @@
-// Runs another program to its end, as a child process.
+// Runs a program as a child process and waits until it ends.
 //
-// The child gets files for its output, no input and no blocked signals. It has its own process group, so the terminal's
-// signals reach it only if this program forwards them. It gets SIGTERM if this program dies.
+// The child writes its output to files. It has no input and no blocked signals. The child has its own process group, so the
+// terminal's signals reach it only if this program forwards them. The child gets SIGTERM if this program dies.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -13,20 +13,21 @@
 namespace chorale {
 
 struct ChildProgram {
-  std::vector<std::string> words;        // the program, searched in PATH unless it has a slash, and its arguments
+  std::vector<std::string> words;        // the program and its arguments; the program is searched in PATH unless its name
+                                         // has a slash
   std::filesystem::path output, errors;  // files for stdout and stderr
-  std::filesystem::path folder = {};     // its working folder; empty: this program's
+  std::filesystem::path folder = {};     // working folder of the child; empty: that of this program
   std::vector<std::string> environment;  // "NAME=value"
-  std::vector<int> cpus = {};            // CPUs it may use; empty: those of this program
+  std::vector<int> cpus = {};            // CPUs that the child may use; empty: those of this program
 };
 
 std::vector<std::string> own_environment();
 
 struct ChildEnd {
-  int code = 0;         // its exit code, or 128 plus the signal that ended it
-  std::string trouble;  // why it could not be started; "" if it was
+  int code = 0;         // exit code of the child, or 128 plus the signal that ended it
+  std::string trouble;  // why the child could not be started; "" if it was started
 };
-// `meanwhile` is called every 20 ms with the process id and may signal the process, or its group.
+// Calls `meanwhile` every 20 ms with the child's process id. `meanwhile` may send signals to the process or to its group.
 ChildEnd run_to_the_end(const ChildProgram& program, Clock& clock, const std::function<void(int pid)>& meanwhile);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
-// Config files: flat `key = value` in TOML, or one flat object in JSON.
-// Values become text, as a user would type them; lists are joined by commas. Every setting keeps its file and line.
+// Config files: flat `key = value` lines in TOML, or one flat object in JSON. Values are converted to the text that a user
+// would type; lists are joined by commas. Every setting records its file and line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,8 +83,8 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
     const auto object = nlohmann::ordered_json::parse(text);
     if (!object.is_object()) refuse_config(name + ":1", "the whole file", "anything but one object");
     for (const auto& [key, value] : object.items()) {
-      // The parser keeps no positions. In a flat object the first `"key"` is the key itself, unless a value before it has
-      // the same text.
+      // The parser does not record positions. In a flat object, the first occurrence of `"key"` is the key itself, unless an
+      // earlier value has the same text.
       const std::size_t at = std::min(text.find(nlohmann::json(key).dump()), text.size());
       const std::string origin = fmt::format("{}:{}", name, line_at(text, at));
       settings.push_back({canonical_key(key), text_of_node(value, key, origin), origin});
@@ -93,7 +93,7 @@ std::vector<Setting> read_json(const std::string& text, const std::string& name)
     usage_error("the config file is not valid JSON",
                 fmt::format("{}:{}: {}", name, line_at(text, std::min(error.byte, text.size())), reason_of(error)),
                 "a config file is one flat object: {\"key\": value, …}");
-  } catch (const nlohmann::json::out_of_range& error) {  // a number over 10^308; the parser does not say where
+  } catch (const nlohmann::json::out_of_range& error) {  // a number over 10^308; the parser does not report its position
     usage_error("the config file has a number that is too large", fmt::format("{}: {}", name, reason_of(error)),
                 "a config file is one flat object: {\"key\": value, …}");
   }

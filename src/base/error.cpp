@@ -8,8 +8,8 @@
 namespace chorale {
 namespace {
 
-// Sources are compiled by their path from the root, so the file name is short and the same on every machine.
-// If sources are compiled in bundles, the file name starts with "./".
+// Sources are compiled with their path from the root, so the file name is short and the same on every machine. If sources
+// are compiled in bundles, the file name starts with "./".
 std::string place(const std::source_location& where) {
   const std::string_view file = where.file_name();
   return fmt::format("{}:{}", file.substr(file.starts_with("./") ? 2 : 0), where.line());
@@ -22,7 +22,8 @@ std::string indented(const std::string& what, const std::vector<std::string>& li
   return text;
 }
 
-// Describes an allocation that failed. The text of std::bad_alloc is only its name, so this adds the limits of the process.
+// Describes a failed allocation. The text of std::bad_alloc is only its name, so this function adds the limits of the
+// process.
 std::string what_lacks_memory() {
   std::string numbers;
   for (const Limit& limit : limits())

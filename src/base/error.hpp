@@ -1,5 +1,5 @@
-// Errors inside the library (chorale/error.hpp): checks on how its own functions are called, and the message printed when an
-// error ends a rank.
+// Errors inside the library (chorale/error.hpp): checks of calls to its own functions, and the message printed when an error
+// ends a rank.
 #pragma once
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 
 namespace chorale {
 
-// A format string that remembers its source line.
+// A format string that also records the source line of its call.
 template <class... Args>
 struct Sentence {
   template <class Text>
@@ -22,15 +22,15 @@ struct Sentence {
 
 [[noreturn]] void misuse(std::string sentence, std::source_location where);
 
-// Checks how our own functions are called: require(n > 0, "a ring needs a positive size, not {}", n).
+// Checks calls to the library's own functions, for example require(n > 0, "a ring needs a positive size, not {}", n).
 template <class... Args>
 void require(bool condition, Sentence<std::type_identity_t<Args>...> sentence, Args&&... args) {
   if (!condition) [[unlikely]]
     misuse(fmt::format(sentence.text, std::forward<Args>(args)...), sentence.where);
 }
 
-// The text that main prints for an error that ended a rank: its lines and, unless it is a usage error, the source location.
-// An allocation that failed (std::bad_alloc) is described with the limits of this process.
+// Returns the text that main prints for an error that ended a rank: the error's lines and, unless it is a usage error, the
+// source location. For a failed allocation (std::bad_alloc), the text includes the memory limits of this process.
 std::string describe(const std::exception& error, int rank, int size);
 int exit_code_of(const std::exception& error);
 

@@ -1,5 +1,6 @@
-// The names that users of PyTorch, Hugging Face, nccl-tests and their like type out of habit. A command refuses them,
-// because the meaning may differ, and names its own option instead. (Megatron's flags are accepted: megatron_flags.cpp.)
+// Names that users of PyTorch, Hugging Face, nccl-tests and similar programs type out of habit. A command refuses these
+// names, because their meaning may differ, and suggests one of its options instead. (Megatron's flags are accepted, see
+// megatron_flags.cpp.)
 #include <algorithm>
 
 #include "src/base/flag_synonyms.hpp"
@@ -11,8 +12,9 @@ namespace {
 
 struct FamiliarRow {
   const char* theirs;      // several names, separated by blanks
-  const char* ours;        // options in order of preference: the first that the command has is meant. "": none is needed
-  const char* about = "";  // what differs, or what to do instead
+  const char* ours;        // options in order of preference; the first one that the command has is suggested. "": no option
+                           // is needed
+  const char* about = "";  // the difference between the options, or the alternative
 };
 
 constexpr const char *launcher = "the launcher starts the ranks: mpirun -n 4 PROGRAM …",
@@ -91,7 +93,7 @@ const FamiliarRow names[] = {
     {"checkpoint ckpt resume resume-from resume-from-checkpoint restore load-checkpoint load-dir ckpt-path model-path "
      "checkpoint-path run",
      "load"},
-    {"reduce-op o", "op"},  // of nccl-tests; commands without --op go on to the next row
+    {"reduce-op o", "op"},  // for nccl-tests; a command without --op uses the next row
     {"output output-dir out-dir outdir save-dir checkpoint-dir ckpt-dir logdir log-dir save-path results output-file o",
      "run-dir out"},
     {"save-every save-steps save-freq checkpoint-interval checkpoint-every ckpt-interval", "save-interval"},
@@ -126,7 +128,7 @@ const FamiliarRow names[] = {
     {"json csv", "format", "--format json or csv"},
 };
 
-// PyTorch's and NumPy's names of types; names of devices and operations.
+// The names of types in PyTorch and NumPy, and names of devices and operations.
 const FamiliarRow values[] = {
     {"fp16 float16 half torch.float16", "f16"},
     {"bfloat16 bfloat torch.bfloat16", "bf16"},

@@ -1,4 +1,5 @@
-// Translates settings under another program's names into our options. Each setting keeps its source and origin.
+// Translates settings with the names of a different program into Chorale's options. Each setting keeps its source and
+// origin.
 #include "src/base/flag_synonyms.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ bool equal(const std::string& a, const std::string& b) {
   return a == b || (*end_a == '\0' && *end_b == '\0' && !a.empty() && !b.empty() && x == y);
 }
 
-// Translates another program's value into ours; returns nothing if we have no counterpart.
+// Translates a value of a different program into Chorale's value. Returns nothing if there is no corresponding value.
 std::optional<std::string> our_value(const Word& word, const std::string& text) {
   if (word.values.empty()) return text;
   if (word.is_switch() && parse_switch(text)) return word.values[0].second;
@@ -43,7 +44,8 @@ WrongSetting without_counterpart(const Setting& setting, const std::string& inst
           fmt::format("{}: {}", found, instead)};
 }
 
-// Two settings of one option that come from the same source but have different values: neither overrides the other.
+// Returns pairs of settings for the same option that come from the same source but have different values. Neither of the two
+// settings overrides the other.
 std::vector<WrongSetting> contradictions(const std::vector<Setting>& by_words, const std::vector<Setting>& all) {
   std::vector<WrongSetting> found;
   for (std::size_t i = 0; i < by_words.size(); ++i)

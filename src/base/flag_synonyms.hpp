@@ -1,5 +1,6 @@
-// A table that maps another program's option names to ours. A name sets one of our options, or requires that one of our
-// options has (or does not have) a value. Other names have no effect here, or are refused with a suggestion.
+// A table that maps the option names of a different program to Chorale's options. A name may set one of Chorale's options. A
+// name may also require that an option has, or does not have, a certain value. All other names have no effect, or are
+// refused with a suggestion.
 #pragma once
 #include <string>
 #include <utility>
@@ -9,29 +10,33 @@ namespace chorale {
 
 struct Word {
   enum class Means {
-    same,     // one of our options has this name or alias and the same meaning
-    sets,     // sets our option to the translated value
-    expects,  // requires that our option ends up with this value
-    differs,  // requires that our option ends up with another value
-    nothing,  // has no effect here
+    same,     // one of Chorale's options has this name or alias and the same meaning
+    sets,     // sets Chorale's option to the translated value
+    expects,  // requires that Chorale's option ends up with this value
+    differs,  // requires that Chorale's option ends up with a different value
+    nothing,  // has no effect in Chorale
     refused
   };
   std::string name;
   Means means;
-  std::string option = "";                                       // our option; if empty, `values` lists the accepted values
-  std::vector<std::pair<std::string, std::string>> values = {};  // (their value, ours); if empty, values stay unchanged
+  std::string option = "";                                       // Chorale's option; if empty, `values` lists the accepted
+                                                                 // values
+  std::vector<std::pair<std::string, std::string>> values = {};  // (the other program's value, Chorale's value); if empty,
+                                                                 // values stay unchanged
   std::string about = "";                                        // why the name has no effect, or what to use instead
 
   bool is_switch() const { return values.size() == 1 && values[0].first == "true"; }
 };
 
-// Finds which of these options another program calls `name`: train-iters for the name steps, for example. `about` says how
-// the two differ, or what to do instead if no option corresponds. Both are "" if no known program uses the name.
+// Returns which of these options a different program calls `name`: for example, train-iters for the name steps. `about` says
+// how the two options differ, or gives an alternative if no option corresponds. `option` and `about` are "" if no known
+// program uses the name.
 struct Familiar {
   std::string option, about;
 };
 Familiar familiar_name(const std::string& name, const std::vector<std::string>& options);
-// Finds the choice that another program calls `value`, or else the choice with the nearest spelling; "" if none is near.
+// Returns the choice that a different program calls `value`, or else the choice with the nearest spelling. Returns "" if no
+// choice is near.
 std::string familiar_value(const std::string& value, const std::vector<std::string>& choices);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
-// Handle<Traits>: the only owner of a foreign resource (MPI_Comm, hid_t, a file descriptor, …). It is move-only and
-// closes its resource exactly once. Traits name the resource type, its "none" value, and how to close it:
+// Handle<Traits> is the only owner of a foreign resource (MPI_Comm, hid_t, a file descriptor, …). A Handle is move-only and
+// closes its resource exactly once. Traits define the resource type, its "none" value, and how to close it:
 //
 //   struct CommTraits {
 //     using type = MPI_Comm;
@@ -27,7 +27,7 @@ class Handle {
 
   type get() const { return value_; }
   explicit operator bool() const { return value_ != Traits::none(); }
-  type release() { return std::exchange(value_, Traits::none()); }  // the caller must close it
+  type release() { return std::exchange(value_, Traits::none()); }  // the caller must close the returned resource
   void reset(type value = Traits::none()) {
     if (const type old = std::exchange(value_, value); old != Traits::none()) Traits::close(old);
   }

@@ -1,5 +1,5 @@
-// Hashes of a few integers. They are compared between ranks, so they must not depend on the machine. Nothing here is for
-// security.
+// Hashes of a few integers. Ranks compare these hashes, so they must not depend on the machine. These hashes are not
+// suitable for security.
 #pragma once
 #include <cstdint>
 

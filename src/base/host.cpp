@@ -43,7 +43,7 @@ std::optional<std::string> contents_of(const std::filesystem::path& file) try {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return std::nullopt;
   return std::string(std::istreambuf_iterator<char>(stream), {});
-} catch (const std::ios_base::failure&) {  // the path is a folder, or its disk failed
+} catch (const std::ios_base::failure&) {  // the path is a folder, or its disk has failed
   return std::nullopt;
 }
 
@@ -122,7 +122,7 @@ std::vector<int> sockets_of(const std::vector<int>& cpus) {
     const std::string id = first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/physical_package_id", cpu));
     if (!id.empty()) sockets.insert(std::atoi(id.c_str()));
   }
-  sockets.erase(-1);  // reported if the processor has no sockets
+  sockets.erase(-1);  // the kernel reports −1 if the processor has no sockets
   return {sockets.begin(), sockets.end()};
 }
 

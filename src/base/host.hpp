@@ -1,4 +1,4 @@
-// The machine this process runs on: the cores it may use, its memory, and its limits.
+// The machine that this process runs on: the cores and memory that the process may use, and its limits.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -12,17 +12,17 @@ std::string host_name();
 std::string user_name();
 std::string cpu_model();
 int online_cores();
-std::string machine_signature();  // "AMD EPYC, 2 cores": a measurement is valid only on machines with the same signature
-std::string kernel_id();  // identifies the running kernel: ranks with equal ids share cores, even if host names differ
+std::string machine_signature();  // "AMD EPYC, 2 cores"; a measurement is valid only on machines with the same signature
+std::string kernel_id();  // identifies the running kernel; ranks with equal ids share cores, even if their host names differ
 
 bool is_running(int pid);  // false for a process that has ended, even if its parent has not collected it (a zombie)
 
 std::vector<int> allowed_cpus();                            // the CPUs of this process's affinity mask
-std::vector<int> sockets_of(const std::vector<int>& cpus);  // ascending; empty if the kernel does not say
-int current_cpu();                                          // the CPU that this thread runs on now
+std::vector<int> sockets_of(const std::vector<int>& cpus);  // ascending; empty if the kernel does not report sockets
+int current_cpu();                                          // the CPU on which this thread is running
 std::string cpu_ranges(const std::vector<int>&);            // {0,1,2,5} → "0-2,5"
 
-// The number of threads per rank if `sharers` ranks share `cpus` cores; at least one.
+// Returns the number of threads per rank if `sharers` ranks share `cpus` cores. At least one.
 int threads_per_rank(int cpus, int sharers);
 
 struct Limit {
@@ -32,21 +32,22 @@ struct Limit {
 };
 std::vector<Limit> limits();
 inline constexpr const char* more_memory =
-    "raise the limits of the process (ulimit -v, ulimit -d), or use a smaller model or batch";  // the fix in errors
+    "raise the limits of the process (ulimit -v, ulimit -d), or use a smaller model or batch";  // the fix line of errors
 
 std::int64_t memory_bytes();
-// Resident memory of this process as the kernel counts it, including libraries and shared memory: the current value and the
-// peak.
+// The resident memory of this process as counted by the kernel, including libraries and shared memory: the current value and
+// the peak.
 struct ResidentMemory {
   std::int64_t bytes = 0, peak_bytes = 0;
 };
 ResidentMemory resident_memory();
-std::int64_t last_level_cache_bytes();  // of the cache that CPU 0 uses; sysconf may report the sum over a socket's caches
-std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/chorale; "" if HOME is not set either
-// Replaces a file atomically: writes a temporary file beside it, then renames that file. Creates the folder if needed.
-// Returns "" or the reason for failure.
+std::int64_t last_level_cache_bytes();  // size of the cache that CPU 0 uses; sysconf may report the sum over the caches of a
+                                        // socket
+std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/chorale; "" if neither variable is set
+// Replaces a file atomically: writes a temporary file next to it, and then renames that file. Creates the folder if needed.
+// Returns "" or the reason for a failure.
 std::string replace_file(const std::filesystem::path& file, const std::string& text);
-std::optional<std::string> contents_of(const std::filesystem::path& file);  // nullopt if it cannot be read
+std::optional<std::string> contents_of(const std::filesystem::path& file);  // nullopt if the file cannot be read
 std::string first_line(const std::string& path);  // for small files such as those in /proc; "" if unreadable
 
 }  // namespace chorale

@@ -1,4 +1,5 @@
-// Ranks, steps and counts are signed; the subscripts of the standard library are not.
+// Converts an index to std::size_t, because ranks, steps and counts are signed and the subscripts of the standard library
+// are not.
 #pragma once
 #include <concepts>
 #include <cstddef>

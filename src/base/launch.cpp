@@ -16,8 +16,8 @@ struct KnownLauncher {
   const char* on_host;
 };
 
-// The launchers that we know. If an mpirun runs inside a Slurm step, both set their variables. The inner launcher is the one
-// that started the ranks, so Slurm comes last.
+// The supported launchers. If an mpirun runs inside a Slurm step, both set their variables. The ranks were started by the
+// inner launcher, so Slurm comes last.
 constexpr KnownLauncher known[] = {
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"MPICH's mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},

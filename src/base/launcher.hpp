@@ -1,11 +1,12 @@
-// Starts ranks from a program that is not itself a rank, as a user does with `mpirun -n 2 chorale …`.
+// Starts ranks from a program that is not itself a rank, as a user does with `mpirun -n 2 chorale …`. The variable MPIRUN
+// selects the launcher:
 //
-//   MPIRUN is not set           the launcher of the MPI this program was built with
+//   MPIRUN is not set           the launcher of the MPI library that this program was built with
 //   MPIRUN=/opt/mpi/bin/mpirun  this launcher
 //   MPIRUN="srun --mpi=pmix"    a launcher with options, used unchanged
 //
-// Open MPI's launcher, if given without options, also gets the options to oversubscribe cores, not to bind ranks to cores
-// and, for root, to run as root.
+// If Open MPI's launcher is given without options, Chorale adds options that oversubscribe cores and do not bind ranks to
+// cores. If the user is root, it also adds the option that allows root.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -23,8 +24,9 @@ class Launcher {
 
   std::vector<std::string> command(std::int64_t ranks, const std::vector<std::string>& program) const;
 
-  // Runs a command to its end. Returns its exit code, or 128 plus the signal that ended it. The command's stdout goes to the
-  // file `output`, its stderr to `errors`. `meanwhile` is called every 20 ms with the process id and may signal the process.
+  // Runs a command until it ends. Returns its exit code, or 128 plus the signal that ended it. Writes the command's stdout
+  // to the file `output` and its stderr to `errors`. Calls `meanwhile` every 20 ms with the process id; `meanwhile` may send
+  // signals to the process.
   int run(const std::vector<std::string>& command, const std::filesystem::path& output, const std::filesystem::path& errors,
           Clock& clock, const std::function<void(int pid)>& meanwhile) const;
 

@@ -18,8 +18,8 @@ namespace {
 constexpr spdlog::level::level_enum spdlog_levels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
                                                        spdlog::level::err};
 
-// Whether the console has not shown this warning yet. A suite runs many similar runs in one process, and each would give the
-// same warnings again. A process has one console, so this set is global.
+// Whether the console has not shown this warning yet. A suite executes many similar runs in one process, and each run would
+// repeat the same warnings. A process has only one console, so this set is global.
 bool is_news(const std::string& warning) {
   static std::mutex mutex;
   static std::set<std::string> shown;
@@ -55,13 +55,13 @@ Log::~Log() {
 }
 
 void Log::write(Level level, std::FILE* console, const std::string& text) {
-  const char* marks[] = {"", "", "warning: ", "error: "};  // the console shows no other names of levels
+  const char* marks[] = {"", "", "warning: ", "error: "};  // the console shows no other level names
   const auto index = static_cast<std::size_t>(level);
   const std::string line = marks[index] + escape_control(text);
   if (level >= console_from_ && (level != Level::warn || is_news(line))) {
     Progress::make_way();
     std::fputs((line + "\n").c_str(), console);
-    std::fflush(console);  // a pipe gets each line at once
+    std::fflush(console);  // a pipe gets each line immediately
   }
   if (file_) file_->log(spdlog_levels[index], line);
 }

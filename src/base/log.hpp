@@ -1,5 +1,5 @@
-// The log of one rank. Rank 0 also shows its log on the console. With a log folder, every rank writes rank-<r>.log there,
-// with all levels down to `debug`.
+// The log of one rank. Rank 0 also shows its log on the console. If there is a log folder, every rank writes rank-<r>.log in
+// it, with all levels down to `debug`.
 //
 //   Log log({.rank = rank, .level = "info", .folder = run.folder / "log"});
 //   log.result("step {} loss {:.4f}", step, loss);         stdout: the results of the command; `train > file` keeps them
@@ -57,7 +57,7 @@ class Log {
   enum class Level { debug, info, warn, error, off };  // in the order of levels()
   void write(Level level, std::FILE* console, const std::string& text);
 
-  Level console_from_;  // the console shows this level and those above it
+  Level console_from_;  // the console shows this level and all levels above it
   std::unique_ptr<spdlog::logger> file_;
 };
 

@@ -1,6 +1,6 @@
-// The machine file: what a machine can do, measured once. `train` stores the peak rates of matrix products in it, and `tune
-// --calibrate` stores the prices of communication. It is TOML, so that a person can read it, or write one for a machine that
-// does not exist yet. docs/machine_file.md describes every key.
+// The machine file contains the performance of a machine, which is measured once. `train` stores the peak rates of matrix
+// products in the file, and `tune --calibrate` stores the prices of communication. The file is TOML, so that a person can
+// read it, or write one for a machine that does not exist yet. docs/machine_file.md describes every key.
 //
 //   schema = "chorale machine"                       [[level]]              # the ranks of a host, or hosts on a network
 //   machine = "AMD EPYC, 2 cores"                    backend = "shm"
@@ -9,8 +9,8 @@
 //   flops = 4.7e11      # 1/s                        cross = [2.4e10, …]    # B/s
 //
 // The default file is in the same folder as the tuning table, below $XDG_CACHE_HOME/chorale or ~/.cache/chorale. Each host
-// has its own file, so hosts that share a home never write to the same one. A write replaces the file by a rename. If two
-// programs write at once, one measurement is lost and repeated later.
+// has its own file, so hosts that share a home directory never write to the same file. A write replaces the file by a
+// rename. If two programs write at the same time, one measurement is lost and repeated later.
 #pragma once
 #include <array>
 #include <filesystem>
@@ -36,7 +36,7 @@ struct MeasuredPeak {
   bool busy = false;     // other programs used the machine during the measurement
 };
 
-struct SumRate {  // how fast one core adds vectors of this type
+struct SumRate {  // the speed at which one core adds vectors of this type
   std::string type;
   double rate = 0, spread = 0;  // B/s of one addend; spread: half the interquartile range, relative to the rate
   std::string measured;
@@ -45,26 +45,26 @@ struct SumRate {  // how fast one core adds vectors of this type
 // The prices of one backend between ranks of one host (span "host") or between hosts (span "network").
 struct Level {
   std::string backend, span = "host";
-  int ranks = 2, hosts = 1;   // of the run that measured it
-  bool shared_cores = false;  // these hosts are emulated: they share the cores of one machine
+  int ranks = 2, hosts = 1;   // of the run that measured the prices
+  bool shared_cores = false;  // true: the hosts are emulated, and share the cores of one machine
   std::string measured;
   bool busy = false;
   double barrier = -1;             // seconds of a barrier during the run; −1: unknown
-  int rows = 0;                    // timed rows that the prices were fitted to
+  int rows = 0;                    // number of timed rows to which the prices were fitted
   double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)| over these rows
   std::map<std::string, std::vector<double>> prices;  // by key: see price_keys()
   std::map<std::string, std::vector<double>> spread;  // relative standard errors, for some of the keys
 };
 
-// How fast one core computes a training step, by kind of work, while all ranks of the run do the same.
+// The rates at which one core computes a training step, by kind of work, while all ranks of the run compute the same.
 struct ComputeRates {
   std::string type;      // of the activations
-  int ranks = 1;         // of the run that measured it
+  int ranks = 1;         // of the run that measured the rates
   double product = 0;    // flops per second of matrix products
-  double attention = 0;  // flops per second of attention's two products and the softmax between them
-  double elements = 0;   // bytes per second that other kernels read and write
+  double attention = 0;  // flops per second of attention's two products and of the softmax between them
+  double elements = 0;   // bytes per second that all other kernels read and write
   double update = 0;     // bytes per second that the optimizer reads and writes
-  double error = 0;      // largest |ln(predicted/measured)| over the steps that it was fitted to
+  double error = 0;      // largest |ln(predicted/measured)| over the steps to which the rates were fitted
   std::string measured;
   bool busy = false;
 };
@@ -85,26 +85,28 @@ struct PriceKey {
   const char* about;
 };
 std::span<const PriceKey> price_keys();
-// A price that depends on the number of bytes that a core touches per call has one value for each of these footprints.
+// A price that depends on how many bytes a core accesses per call has one value for each of these footprints.
 inline constexpr std::array<double, 5> footprints{16 << 10, 256 << 10, 2 << 20, 16 << 20, 128 << 20};
 
 std::filesystem::path default_machine_file();  // "" if neither XDG_CACHE_HOME nor HOME is set
-// Throws a usage error that names the line and the key if the text is not a machine file. `file` is its name in errors.
+// Throws a usage error if the text is not a machine file. The error names the line and the key. `file` is the file's name in
+// errors.
 Machine parse_machine(const std::string& text, const std::string& file);
 Machine read_machine(const std::filesystem::path& file);
-// Reads the file that --machine names, and treats it as this machine's. If `named` is empty, reads the default file, if it
-// exists.
+// Reads the file that --machine names, and uses it as the file of this machine. If `named` is empty, reads the default file
+// if it exists.
 Machine machine_for(const std::string& named);
 std::string to_toml(const Machine& machine);
 
-// Reads this machine's file; returns an empty Machine if it is missing. Throws a usage error if it is damaged or belongs to
-// a different machine.
+// Reads the file of this machine. Returns an empty Machine if the file is missing. Throws a usage error if the file is
+// damaged or belongs to a different machine.
 Machine own_machine(const std::filesystem::path& file);
-// Applies `change` to own_machine(file) and writes the result. Throws if own_machine() throws. Returns "" or why the file
-// could not be written.
+// Applies `change` to own_machine(file) and writes the result. Throws if own_machine() throws. Returns "" or the reason why
+// the file could not be written.
 std::string change_machine(const std::filesystem::path& file, const std::function<void(Machine&)>& change);
 
-// The peaks in this machine's file. They only save time, so reading them never throws. keep() behaves like change_machine().
+// The peaks in the file of this machine. Stored peaks only save time, so reading them never throws. keep() behaves like
+// change_machine().
 class MachineFile {
  public:
   explicit MachineFile(std::filesystem::path file = default_machine_file());

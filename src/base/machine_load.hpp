@@ -1,11 +1,11 @@
-// Tells from two readings of the machine whether other programs disturb a measurement.
+// Compares two readings of the machine to find out whether other programs disturb a measurement.
 //
 //   /proc/stat      CPU seconds of all cores since boot: busy, and stolen (given to other machines by the hypervisor)
 //   /proc/loadavg   mean number of running and waiting tasks over the last minute
 //   getrusage       CPU seconds of this process, which are subtracted
 //   /proc/net/dev   bytes that this host's network interfaces have sent and received, loopback excluded
 //
-// Readings are plain numbers, so tests need no busy machine.
+// A reading consists of plain numbers, so tests need no busy machine.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -20,21 +20,21 @@ struct MachineReading {
   double worked = 0, stolen = 0;       // CPU seconds of all cores
   double own = 0;                      // CPU seconds of this process, or of all ranks on the machine
   double load = 0;                     // mean number of running and waiting tasks
-  double bytes_out = 0, bytes_in = 0;  // of all network interfaces
+  double bytes_out = 0, bytes_in = 0;  // bytes of all network interfaces so far
 };
-// `root` is prepended to every path, so a test can pass a folder with files that it wrote.
+// `root` is prepended to every path, so that a test can pass a folder with its own files.
 MachineReading read_machine(const Clock& clock, const std::filesystem::path& root = "/");
 
-// The load between two readings that other processes caused.
+// The load that other processes caused between two readings.
 struct OtherWork {
   double cores = 0;                    // mean number of cores that other programs kept busy
   double stolen = 0;                   // fraction of the machine's CPU time that the hypervisor gave to other machines
-  double load = 0;                     // of the first reading
+  double load = 0;                     // load of the first reading
   int of_cores = 1;                    // cores of the machine
-  double bytes_out = 0, bytes_in = 0;  // on the host's network interfaces, this process included
-  std::string host = {};               // its name
+  double bytes_out = 0, bytes_in = 0;  // bytes on the host's network interfaces, including those of this process
+  std::string host = {};               // name of the host
 
-  // True if other programs use at least 0.25 cores and at least 2 % of all cores (an idle system uses less), or if the
+  // True if other programs use at least 0.25 cores and at least 2 % of all cores; an idle system uses less. Also true if the
   // hypervisor takes at least 2 % of the CPU time.
   bool busy() const;
   // "other programs use 1.6 of its 2 cores (load 3.1), the hypervisor takes 4 % of the machine's CPU time"
@@ -44,10 +44,11 @@ struct OtherWork {
 };
 // The busy host with the most other work; null if no host is busy.
 const OtherWork* busiest_of(const std::vector<OtherWork>& hosts);
-std::string disturbance(const std::vector<OtherWork>& hosts);  // its warning, "vm was busy: …"; "" if no host is busy
+std::string disturbance(const std::vector<OtherWork>& hosts);  // the warning of the busiest host, "vm was busy: …"; "" if no
+                                                               // host is busy
 OtherWork work_between(const MachineReading& before, const MachineReading& after, int cores);
 
-// Measures the load now; this process sleeps for look_seconds meanwhile.
+// Measures the current load. This process sleeps for look_seconds in the meantime.
 constexpr double look_seconds = 0.1;
 OtherWork work_now(Clock& clock);
 

@@ -1,8 +1,8 @@
 // MPI: its start and end, checked calls, communicators that free themselves, and the few collectives that set-up needs
-// before our own exist. All calls use PMPI_ names, so that our library can intercept the MPI calls of any program without
-// intercepting its own.
+// before Chorale's collectives exist. All calls use PMPI_ names, so that Chorale can intercept the MPI calls of any program
+// without intercepting its own.
 #pragma once
-#define OMPI_SKIP_MPICXX 1  // MPI's C++ bindings, withdrawn in MPI 3
+#define OMPI_SKIP_MPICXX 1  // leaves out MPI's C++ bindings, which MPI 3 withdrew
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
@@ -50,10 +50,10 @@ struct Runtime::Parts {
   explicit Parts(std::unique_ptr<Flight> own) : own_flight(std::move(own)), flight(own_flight.get()) {}
   explicit Parts(Flight* shared) : flight(shared) {}
 
-  std::unique_ptr<Flight> own_flight;  // first, hence destroyed last: a rank has finished only after MPI
+  std::unique_ptr<Flight> own_flight;  // first, so that it is destroyed last: a rank has finished only after MPI has
   Flight* flight = nullptr;
   std::unique_ptr<ProgressHook> idle;  // records in the flight recorder that this rank waits
-  Life life;  // before the others, so that it is destroyed after them, even if the constructor throws
+  Life life;  // declared early, so that it is destroyed after the members below, even if the constructor throws
   Comm world;
   std::vector<int> launched;
 };
@@ -61,20 +61,22 @@ inline auto Runtime::world() const { return parts_->world.get(); }
 
 std::string library_name();  // "Open MPI v4.1.4"
 
-// Blocking helpers for set-up. They wait inside MPI, so MPI decides what happens if a peer dies.
-std::vector<int> ranks_where(MPI_Comm comm, bool flag);                  // on every rank: the ranks that passed true
-std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // on rank 0: every rank's text, in rank order
-std::string broadcast(MPI_Comm comm, std::string text);                  // rank 0's text, on every rank
-std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // every rank's number, in rank order
+// Blocking helpers for set-up. The helpers wait inside MPI, so the MPI library handles the death of a peer.
+std::vector<int> ranks_where(MPI_Comm comm, bool flag);                  // returns on every rank: the ranks that passed true
+std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // returns on rank 0: the texts of all ranks, in
+                                                                         // rank order
+std::string broadcast(MPI_Comm comm, std::string text);                  // returns the text of rank 0 on every rank
+std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // returns the numbers of all ranks, in rank order
 
-// This rank's index among the ranks on its host, and the number of these ranks. Collective.
+// Returns this rank's index among the ranks on its host, and the number of these ranks. Collective.
 std::pair<int, int> place_on_host(MPI_Comm comm);
 
-// A barrier that sleeps while it waits and has no deadline. (MPI's own barrier would spin, and wait_until would fail at its
-// deadline.)
+// A barrier that sleeps while it waits and has no deadline. MPI's own barrier would spin, and wait_until would fail at its
+// deadline.
 void sleep_until_all(MPI_Comm comm, Clock& clock);
 
-// Seconds to add to this rank's clock to get rank 0's, from the quickest of many round trips (Cristian 1989).
+// Returns the seconds to add to this rank's clock to get the clock of rank 0, from the quickest of many round trips
+// (Cristian 1989).
 double clock_offset(MPI_Comm comm, const Clock& clock);
 
 }  // namespace chorale::mpi

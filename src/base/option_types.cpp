@@ -1,4 +1,4 @@
-// The types of options. Each `add` binds an option to a field, and defines how a text becomes the field's value.
+// The types of options. Each `add` binds an option to a field, and defines the conversion of a text to the field's value.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -24,7 +24,7 @@ bool parse_whole(const std::string& text, Number& value, Parse parse) {
   return true;
 }
 
-// Returns "" if the number lies within the option's limits, else what was expected.
+// Returns "" if the number is inside the option's limits. Otherwise returns the expected range.
 std::string outside(const Option& option, double value) {
   if (option.lowest > option.highest || (value >= option.lowest && value <= option.highest)) return "";
   return std::isinf(option.highest) ? fmt::format("{} or more", option.lowest)
@@ -33,7 +33,7 @@ std::string outside(const Option& option, double value) {
 
 bool is_whole(const std::string& text) { return text.find_first_not_of("0123456789") == std::string::npos; }
 
-// Parses a whole number into the field and the option's text. Returns "", or what was expected if the number is invalid.
+// Parses a whole number into the field and the option's text. Returns "", or the expected form if the number is invalid.
 std::string assign_whole(const std::string& text, std::int64_t& field, Option& option) {
   std::int64_t value = 0;
   if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtoll(s, end, 10); })) return "a whole number";
@@ -42,7 +42,7 @@ std::string assign_whole(const std::string& text, std::int64_t& field, Option& o
   return option.text = fmt::format("{}", field), "";
 }
 
-// Parses a number into the field and the option's text. Returns "", or what was expected if the number is invalid.
+// Parses a number into the field and the option's text. Returns "", or the expected form if the number is invalid.
 std::string assign_number(const std::string& text, double& field, Option& option) {
   double value = 0;
   if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtod(s, end); }) || !std::isfinite(value))
@@ -52,7 +52,7 @@ std::string assign_number(const std::string& text, double& field, Option& option
   return option.text = fmt::format("{}", field), "";
 }
 
-// Takes the word `none`, or calls `assign`. Returns "", or what was expected. If `none` is a number, what was expected does
+// Takes the word `none`, or calls `assign`. Returns "" or the expected form. If `none` is a number, the expected form does
 // not mention it.
 template <class Assign>
 std::string assign_or_none(const std::string& text, const std::string& none, Option& option, const Assign& assign) {
@@ -64,7 +64,7 @@ std::string assign_or_none(const std::string& text, const std::string& none, Opt
   return expected.empty() || is_whole(none) ? expected : fmt::format("{}, or {}", expected, none);
 }
 
-// Parses a size into the field and the option's text. Returns "", or what was expected if the size is invalid.
+// Parses a size into the field and the option's text. Returns "", or the expected form if the size is invalid.
 std::string assign_bytes(const std::string& text, std::int64_t& field, Option& option) {
   const auto value = parse_bytes(text);
   if (!value) return "a size such as 8, 64K or 1M";
@@ -101,7 +101,7 @@ Option& Options::add_switch(const std::string& name, const std::string& about, s
     const auto value = parse_switch(text);
     if (!value) return "yes or no";
     set(*value);
-    option.text = *value ? "true" : "false";  // TOML's own words, which config files and records keep
+    option.text = *value ? "true" : "false";  // TOML's own words, which config files and records use
     return "";
   };
   return option;

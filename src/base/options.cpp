@@ -45,7 +45,7 @@ Option& Option::only_with(const std::string& other, const std::vector<std::strin
     return fmt::format("{} = {} ({})", other, decides->text, decides->origin);
   };
   std::vector<std::string> words = values;
-  for (std::string& word : words)  // a switch is true or false in records, but yes or no to people
+  for (std::string& word : words)  // a switch is true or false in records, but yes or no in messages
     if (word == "true" || word == "false") word = word == "true" ? "yes" : "no";
   return conditions.push_back({why_not, fmt::format("{} {}", other, either(words))}), *this;
 }
@@ -61,7 +61,7 @@ std::string canonical_key(std::string name) {
 
 namespace {
 
-// "1000" for "1e3", "1k" or "1000.0"; "" for any other text.
+// Returns "1000" for "1e3", "1k" or "1000.0", and "" for any text that is not such a number.
 std::string whole_number(const std::string& text) {
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);

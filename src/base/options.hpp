@@ -1,15 +1,15 @@
-// Options of one command. The command declares each option once and binds it to one of the command's fields:
+// The options of one command. The command declares each option once and binds it to one of the command's fields:
 //
 //   options.add("ranks", ranks_, "ranks to plan for").range(1, 64);
 //
-// The same name then works in every source; a later source overrides an earlier one:
+// The same name then works in every source. A later source overrides an earlier one:
 //
 //   default < preset < another program's file < config file      < environment       < command line
 //                                                 ranks = 4          CHORALE_RANKS=4     --ranks 4
 //
-// Every value keeps its origin. An unknown name is an error that says where the name was given and suggests the nearest one.
-// A value that would have no effect is refused: `only_with` and `only_where` declare when an option has an effect. All
-// mistakes in the settings are reported at once: a single mistake takes three lines, several mistakes take one line each.
+// Every value records its origin. An unknown name is an error that says where the name was given and suggests the nearest
+// name. A value that would have no effect is refused: `only_with` and `only_where` declare when an option has an effect. All
+// mistakes in the settings are reported together. A single mistake takes three lines; several mistakes take one line each.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -25,7 +25,7 @@
 
 namespace chorale {
 
-// Sources of settings in rising precedence. `other`: defaults, presets and suites.
+// Sources of settings in ascending precedence. `other`: defaults, presets and suites.
 enum class Source { other, foreign, config, environment, command_line };
 
 struct Setting {
@@ -35,7 +35,7 @@ struct Setting {
   Source source = Source::other;
 };
 
-// A mistake in the settings: the three lines of its error, and its line in a list of several mistakes.
+// A mistake in the settings: the three lines of its error, and the line that is used in a list of several mistakes.
 struct WrongSetting {
   std::string what, numbers, fix, line;
 };
@@ -50,7 +50,8 @@ class Options;
 
 // A condition for an option to have an effect.
 struct Condition {
-  std::function<std::string(const Options&)> why_not;  // "" if it holds; else why not: "family = gpt2 (default)"
+  std::function<std::string(const Options&)> why_not;  // "" if the condition holds; otherwise the reason: "family = gpt2
+                                                       // (default)"
   std::string needs;                                   // the condition in words: "family llama"
 };
 
@@ -59,17 +60,17 @@ class Option {
   Option& alias(std::string name) { return aliases.push_back(std::move(name)), *this; }  // "world-size", or a letter: -n
   Option& one_of(std::vector<std::string> names) { return choices = std::move(names), *this; }
   Option& range(double low, double high) { return lowest = low, highest = high, *this; }
-  // The two options exclude each other. If this option is given on the command line or in the environment, it replaces
-  // `other` from a config file. Otherwise giving both is an error.
+  // This option and `other` exclude each other. If this option is given on the command line or in the environment, it
+  // replaces `other` from a config file. In all other cases, giving both is an error.
   Option& instead_of(std::string other) { return replaced = std::move(other), *this; }
   // The placeholder in the help, such as FILE or N.
   Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }
 
-  // Accepts another program's word for one of our choices.
+  // Accepts a different program's word for one of Chorale's choices.
   Option& also(std::string theirs, std::string ours) { return synonyms.emplace_back(theirs, ours), *this; }
   Option& suggest(std::vector<std::string> names) { return suggestions = std::move(names), *this; }
-  // The option has an effect only if the option `other` has one of `values`, or only if `why_not` returns "". `needs` says
-  // in words what the option needs.
+  // The option has an effect only if the option `other` has one of `values`, or only if `why_not` returns "". `needs` is the
+  // condition in words.
   Option& only_with(const std::string& other, const std::vector<std::string>& values);
   Option& only_where(const std::string& needs, std::function<std::string()> why_not);
 
@@ -81,18 +82,19 @@ class Option {
   std::string initial;  // the default
   std::string origin = "default";
   Source source = Source::other;
-  std::string replaced;  // the option that this one excludes (instead_of)
+  std::string replaced;  // the option excluded by this one (instead_of)
   std::vector<std::string> aliases;
-  std::vector<std::string> choices;                           // the allowed values, or list elements; empty: any. Where
-                                                              // yes and no are choices, true, on, 1 and the like mean them
-  std::vector<std::pair<std::string, std::string>> synonyms;  // (another program's word, our choice)
-  std::vector<std::string> suggestions;  // for shell completion, if other values than the choices are allowed
-  std::vector<Condition> conditions;     // all must hold for the option to have an effect
-  double lowest = 0, highest = -1;       // no limits while lowest > highest
+  std::vector<std::string> choices;                           // the allowed values, or list elements; empty: any value. If
+                                                              // yes and no are choices, words such as true, on and 1 are
+                                                              // accepted for them
+  std::vector<std::pair<std::string, std::string>> synonyms;  // (a different program's word, Chorale's choice)
+  std::vector<std::string> suggestions;  // for shell completion, if values other than the choices are allowed
+  std::vector<Condition> conditions;     // all conditions must hold for the option to have an effect
+  double lowest = 0, highest = -1;       // no limits if lowest > highest
   bool positional = false, is_list = false, is_switch = false, is_number = false, is_source = false;
-  bool passed_on = false;  // belongs to another command: kept as text, and checked by that command
-  // Sets the field, and sets `text` to the value's canonical form (".5" → "0.5"). Returns "", or what was expected if the
-  // argument does not fit.
+  bool passed_on = false;  // belongs to a different command; kept as text and checked by that command
+  // Sets the field, and sets `text` to the canonical form of the value (".5" → "0.5"). Returns "", or the expected form if
+  // the argument does not fit.
   std::function<std::string(const std::string&)> assign;
 };
 
@@ -105,17 +107,18 @@ class Options {
   // Options added after this call appear under this heading in the help.
   void section(const std::string& heading) { section_ = heading; }
   Option& add(const std::string& name, std::string& field, const std::string& about);
-  // A field that is false at first becomes a switch: --name turns it on. A field that is true takes a value: --name no.
+  // A field that is initially false becomes a switch: --name turns it on. A field that is initially true takes a value:
+  // --name no.
   Option& add(const std::string& name, bool& field, const std::string& about);
   // A switch that turns a field off: --no-master-weights.
   Option& add_no(const std::string& name, bool& field, const std::string& about);
   Option& add(const std::string& name, std::int64_t& field, const std::string& about);
   Option& add(const std::string& name, std::uint64_t& field, const std::string& about);
   Option& add(const std::string& name, double& field, const std::string& about);
-  // The word `none` stands for a `field` of 0.
+  // The word `none` means that `field` is 0.
   Option& add(const std::string& name, const std::string& none, double& field, const std::string& about);
-  // The word `none` stands for a `field` without a value. It is "auto", or a number that would be meaningless as a value,
-  // such as "0".
+  // The word `none` means that `field` has no value. The word is "auto", or a number such as "0" that would be meaningless
+  // as a value.
   Option& add(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
               const std::string& about);
   // Takes a name of an enumeration (named.hpp). one_of() may restrict the names further.
@@ -132,7 +135,7 @@ class Options {
         name, std::move(names), field ? name_of(*field) : none, about,
         [&field, none](const std::string& word) { field = word == none ? std::optional<Enum>() : named<Enum>(word); });
   }
-  // Takes the name of a table row. A null `field` means auto.
+  // Takes the name of a table row. A null `field` means "auto".
   template <class Row>
   Option& add(const std::string& name, const std::vector<Row>& table, const Row*& field, const std::string& about) {
     std::vector<std::string> names;
@@ -148,25 +151,27 @@ class Options {
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Takes sizes as people write them: 8, 64K, 1.5M, 2G (powers of 1024).
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
-  // As in add(), the word `none` stands for a `field` without a value.
+  // As in add(), the word `none` means that `field` has no value.
   Option& add_bytes(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
                     const std::string& about);
   Option& add_seconds(const std::string& name, double& field, const std::string& about);  // 90, 90s, 1.5m, 2h
   Option& add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about);
-  // A source of settings, such as --config. `resolve` reads it by name and merges its settings into the other options.
+  // A source of settings, such as --config. `resolve` reads the source by its name and merges its settings into the other
+  // options.
   Option& add(const std::string& name, const std::string& about);
   Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);
 
-  // The options that `declare` adds have an effect only if `why_not` returns "" (Option::only_where).
+  // The options declared by `declare` have an effect only if `why_not` returns "" (Option::only_where).
   void only_where(const std::string& needs, const std::function<std::string()>& why_not,
                   const std::function<void()>& declare);
 
-  // Also accepts another command's options, to pass them on to that command. Skips options that this command has itself and
-  // those in `except`. The help does not list the options passed on; records mention them only if they are given.
+  // Also accepts the options of a different command, to pass them on to that command. Skips options that this command itself
+  // has, and options in `except`. The help does not list options that are passed on. Records list options that are passed on
+  // only if the user gave them.
   void pass_on(const Options& other, const std::vector<std::string>& except);
   std::vector<Setting> given_to_pass_on() const;
 
-  // Adds names from another program. Names for an option that this command lacks are left out.
+  // Adds the names of a different program. Names for an option that this command lacks are skipped.
   void add_words(const std::vector<Word>& words);
 
   const std::string& command() const { return command_; }
@@ -177,43 +182,44 @@ class Options {
   const Word* find_word(const std::string& key) const;
   const std::string& origin(const std::string& name) const;
 
-  // Translates settings under another program's names into our options. settle() later checks the values that these names
-  // require of other options.
+  // Translates settings with the names of a different program into Chorale's options. These names may require values of
+  // other options, which settle() checks later.
   std::vector<Setting> in_our_names(const std::vector<Setting>& settings);
-  // Sets one value; throws a usage error if the name is unknown or the value does not fit.
+  // Sets one value. Throws a usage error if the name is unknown or the value does not fit.
   void set(const Setting& setting);
-  // Like set(), but collects mistakes until report_mistakes() throws one usage error for all of them.
+  // Does the same as set(), but collects mistakes until report_mistakes() throws one usage error for all of them.
   void take(const Setting& setting);
   void refuse(WrongSetting wrong) { mistakes_.push_back(std::move(wrong)); }
   void report_mistakes();
-  // Call this once after all settings are taken. Throws a usage error for the mistakes found so far. If there are none,
-  // throws one for settings that have no effect. (After a mistake, the mistake may be the reason that they have none.) A
-  // setting from another program's file that has no effect is reset, with a note.
+  // Called once after all settings are taken. Throws a usage error for the mistakes found so far. If there are no mistakes,
+  // throws a usage error for settings that have no effect. (After a mistake, the mistake may be the reason that a setting
+  // has no effect.) A setting without effect from a different program's file is reset, with a note.
   void settle();
-  // Records a mistake about an unknown name, and calls it a flag if it starts with a dash. Suggests our option for a name
-  // that other programs use, otherwise the nearest name.
+  // Records a mistake about an unknown name, and calls the name a flag if it starts with a dash. If a different program uses
+  // the name, suggests the corresponding option; otherwise suggests the nearest name.
   void refuse_unknown(const std::string& name, const std::string& origin);
-  std::string why_idle(const Option& option) const;  // why the option has no effect, or "" if it has one
+  std::string why_idle(const Option& option) const;  // returns why the option has no effect, or "" if it has one
   // Remarks on the settings for the user, one per line.
   void note(std::string line) { notes_.push_back(std::move(line)); }
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // The settings as command-line words, except the names in `without`. Leaves out defaults and values from a preset or
+  // Returns the settings as command-line words, except the names in `without`. Skips defaults and values from a preset or
   // stored model.
   std::vector<std::string> words(const std::vector<std::string>& without = {}) const;
 
   std::string help_text() const;
-  std::string toml() const;     // a config file that reproduces these values; options without effect are commented out
-  std::string origins() const;  // "name = origin", one per line
+  std::string toml() const;     // returns a config file that reproduces these values; options without effect are commented
+                                // out
+  std::string origins() const;  // returns "name = origin", one per line
 
  private:
   struct Expectation {
-    Setting setting;  // one of our options and the value that it must have, or must not have
+    Setting setting;  // one of Chorale's options and the value that it must have, or must not have
     Word word;
   };
   Option& insert(Option option);
   Option& add_switch(const std::string& name, const std::string& about, std::function<void(bool)> set);
-  // `set` gets one of the names.
+  // Calls `set` with one of the names.
   Option& add_choice(const std::string& name, std::vector<std::string> names, const std::string& first,
                      const std::string& about, std::function<void(const std::string&)> set);
   void refuse_unexpected();
@@ -225,7 +231,7 @@ class Options {
   std::vector<std::string> notes_;
 };
 
-// The option as the help shows it: "--lr X" and "highest learning rate (default 0.001)".
+// Returns the two parts of the option's help text: "--lr X" and "highest learning rate (default 0.001)".
 std::pair<std::string, std::string> described(const Option& option);
 inline constexpr std::string_view idle_mark = "# no effect: ";  // starts the toml() line of an option without effect
 inline std::string dashes(const std::string& name) { return name.size() == 1 ? "-" : "--"; }

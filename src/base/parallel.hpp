@@ -1,10 +1,10 @@
-// Splits a loop among the threads of one rank. Each thread takes one contiguous range. The results must not depend on where
-// ranges are cut, so that they are bit-identical for any number of threads.
+// Splits a loop among the threads of one rank. Each thread runs one contiguous range. The results must not depend on the
+// boundaries of the ranges, so that they are bit-identical for any number of threads.
 //
 //   parallel_for(queue.threads, rows, [&](std::int64_t first, std::int64_t last) { … });
 //
-// The threads are OpenMP's, shared with oneDNN: one pool, kept between loops. Under ThreadSanitizer, which cannot see
-// into OpenMP, one thread runs.
+// The threads are OpenMP's, in a single pool that is shared with oneDNN and kept between loops. Under ThreadSanitizer, which
+// cannot analyze OpenMP, the loop runs on one thread.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -18,7 +18,7 @@ void parallel_for(int threads, std::int64_t count, Body&& body) {
     if (count > 0) body(std::int64_t{0}, count);
     return;
   }
-  std::exception_ptr failure;  // an exception may not leave a parallel region
+  std::exception_ptr failure;  // an exception must not leave a parallel region
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int t = 0; t < threads; ++t) {
     const std::int64_t first = count * t / threads, last = count * (t + 1) / threads;

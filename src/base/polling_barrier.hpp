@@ -1,6 +1,6 @@
-// The barrier used during set-up. Unlike MPI's own barrier, it also progresses other libraries' unsent data
-// (progress_hook.hpp). A late rank may need that data before it can enter the barrier. So a polling_barrier comes before
-// every blocking MPI collective:
+// The barrier used during set-up. Unlike MPI's own barrier, the polling barrier also progresses unsent data of other
+// libraries (progress_hook.hpp). A late rank may need that data before it can enter the barrier. Therefore a polling_barrier
+// precedes every blocking MPI collective:
 //
 //   rank 0   polling_barrier: progresses UCX, MPI …   │ PMPI_Allgather
 //   rank 1   receives over UCX …   polling_barrier    │ PMPI_Allgather
@@ -13,7 +13,7 @@
 
 namespace chorale::mpi {
 
-// Returns when all ranks have entered; calls `pause` between polls.
+// Returns after all ranks have entered. Calls `pause` between polls.
 void polling_barrier(MPI_Comm comm, const std::function<void()>& pause = sched_yield);
 
 Comm duplicate(MPI_Comm comm);  // a polling_barrier, then MPI_Comm_dup

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double interval_on_terminal = 0.1, interval = 5, first_after = 2;  // seconds
 
-std::FILE* drawn_on = nullptr;  // the terminal that shows an unfinished line; a program draws one line at a time
+std::FILE* drawn_on = nullptr;  // the terminal that shows an unfinished line; a program draws only one line at a time
 
 }  // namespace
 
@@ -44,8 +44,8 @@ Progress::Progress(std::string what, std::int64_t total, Clock& clock, Screen sc
       started_(clock.seconds()),
       shown_(started_ - (screen.terminal ? interval_on_terminal : interval - first_after)) {}
 
-// The pace is the mean time of the finished pieces. While a piece is in progress, the time to go counts down to the time
-// that the later pieces will take.
+// The pace is the mean time of the finished pieces. While a piece is in progress, the remaining time counts down to the time
+// that all later pieces will take.
 double Progress::seconds_to_go(double elapsed) const {
   const double a_piece = last_done_ / static_cast<double>(done_), left = static_cast<double>(total_ - done_);
   return std::max(a_piece * left - (elapsed - last_done_), a_piece * (left - 1));

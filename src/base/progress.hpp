@@ -1,10 +1,11 @@
-// The progress line of a long job. On a terminal, the first update shows at once. Later updates rewrite the line in place,
-// at most ten times a second. If the output is a pipe or a file, a plain line is printed after two seconds, and then every
-// five seconds. finish() always prints its line.
+// The progress line of a long job. On a terminal, the first update is shown immediately. Later updates rewrite the line in
+// place, at most ten times a second. If the output is a pipe or a file, a plain line is printed after two seconds, and then
+// every five seconds. finish() always prints its line.
 //
 //   prove  312/1000  31 %  12.4 s, 27.4 s to go at this pace  ring, 7 ranks
 //
-// It shares the terminal with the log: Log clears the line before it writes, and the next update draws it again.
+// The progress line shares the terminal with the log. Log clears the line before it writes, and the next update draws the
+// line again.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -24,7 +25,7 @@ class Progress {
   };
   static Screen screen_of(std::FILE* stream);
   static Screen screen_at(std::string_view log_level);  // stderr; a null stream if the level is above info
-  static void make_way();                               // clears the line that is on a terminal, if there is one
+  static void make_way();                               // clears the progress line on a terminal, if there is one
 
   Progress(std::string what, std::int64_t total, Clock& clock, Screen screen);
   ~Progress() { make_way(); }  // clears a line that finish() has not completed
@@ -32,11 +33,11 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void expect(std::int64_t total) { total_ = total; }
-  // An estimate of the whole time, which the lines show until something is done.
+  // An estimate of the total time, which the lines show until some work is done.
   void guess(double seconds) { guessed_ = seconds; }
   void update(std::int64_t done, const std::string& note = "");
-  void say(const std::string& text);  // leaves this line on the screen, above the progress
-  void finish();                      // leaves "prove  1000/1000 in 40.1 s" on the screen
+  void say(const std::string& text);  // prints this text above the progress line
+  void finish();                      // prints the last line: "prove 1000/1000 in 40.1 s"
 
  private:
   double seconds_to_go(double elapsed) const;

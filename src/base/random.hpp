@@ -1,7 +1,7 @@
-// Philox 4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter. The counter holds
-// the *global* index of an element. So a value does not depend on the rank, the thread, the order or the split of the
-// work. The site is a number that identifies the consumer, such as one dropout layer; the step is the training step. Cost:
-// about 0.7 ns a value in bulk (AVX-512), 2 ns if the four values of one counter are computed at a time.
+// Philox 4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter. The counter contains
+// the *global* index of an element. A value therefore does not depend on the rank, the thread, the order or the split of the
+// work. The site is a number that identifies the consumer, such as a dropout layer. The step is the training step. Cost:
+// about 0.7 ns per value in bulk (AVX-512), or 2 ns if only the four values of one counter are computed at a time.
 //
 //   key     = seed                                  64 bits
 //   counter = ( index / 4 : 64 | site : 32 | step : 32 )
@@ -25,13 +25,13 @@ constexpr Counter block(Counter c, Key k) {
     const std::uint64_t b = std::uint64_t{0xCD9E8D57} * c[2];
     c = {static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k[0], static_cast<std::uint32_t>(b),
          static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k[1], static_cast<std::uint32_t>(a)};
-    k = {k[0] + 0x9E3779B9u, k[1] + 0xBB67AE85u};  // the golden ratio and √3 − 1, as in the paper
+    k = {k[0] + 0x9E3779B9u, k[1] + 0xBB67AE85u};  // the golden ratio − 1 and √3 − 1, as in the paper
   }
   return c;
 }
 
-// The 64 words of 16 counters, starting at (index, site, step). The 16 lanes are computed together so that the compiler
-// vectorizes each line. Words are kept in 64 bits because the products of two 32-bit words need them.
+// Computes the 64 words of 16 counters, starting at (index, site, step). The 16 lanes are computed together so that the
+// compiler vectorizes each line. Words are stored in 64 bits, because the products of two 32-bit words need them.
 inline void blocks(std::uint64_t index, std::uint32_t site, std::uint32_t step, Key k, std::uint32_t* out) {
   constexpr int lanes = 16;
   constexpr std::uint64_t low = 0xffffffff;
@@ -60,7 +60,7 @@ inline void blocks(std::uint64_t index, std::uint32_t site, std::uint32_t step, 
 
 }  // namespace philox
 
-// One sequence of random numbers: `site` identifies the consumer (a dropout layer, a tensor's initialization), `step` the
+// One sequence of random numbers. `site` identifies the consumer (a dropout layer, a tensor's initialization). `step` is the
 // training step.
 struct Random {
   std::uint64_t seed = 0;
@@ -74,11 +74,11 @@ struct Random {
   }
   constexpr std::uint32_t bits(std::uint64_t index) const { return four(index / 4)[index % 4]; }
 
-  // Uniform in [0, 1) with 24 bits, so that the conversion to float is exact.
+  // Returns a uniform value in [0, 1) with 24 bits, so that the conversion to float is exact.
   static constexpr float unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
   constexpr float uniform(std::uint64_t index) const { return unit(bits(index)); }
 
-  // out[i] = bits(first + i); any split of a range gives the same values.
+  // out[i] = bits(first + i). Any split of a range gives the same values.
   void fill_bits(std::uint64_t first, std::span<std::uint32_t> out) const {
     std::uint32_t words[64];
     for (std::size_t i = 0; i < out.size();) {

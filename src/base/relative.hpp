@@ -1,4 +1,4 @@
-// A value, or a multiple of another value: "1e-4" or "0.1*lr".
+// A value that is absolute or a multiple of a second value: "1e-4" or "0.1*lr".
 #pragma once
 
 namespace chorale {

@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// The number of leading bytes of `word` that end with a "|" and fit; 0 if there are none.
+// Returns the number of leading bytes of `word` that end with a "|" and fit, or 0 if there are none.
 std::size_t piece_of(const std::string& word, std::size_t columns) {
   const std::size_t bar = first_columns(word, static_cast<int>(columns)).rfind('|');
   return bar == std::string::npos ? 0 : bar + 1;
@@ -35,7 +35,7 @@ std::size_t screen_columns() {
 std::string paragraph(std::string_view head, std::string_view text, std::size_t columns, std::string_view continued) {
   const std::string indent(columns_of(head), ' ');
   std::string out, line(head);
-  bool begins = true;  // true at the beginning of a line
+  bool begins = true;  // true at the start of a line
   const auto next_line = [&] {
     out += line + std::string(continued) + "\n";
     line = indent, begins = true;

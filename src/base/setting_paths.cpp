@@ -1,6 +1,6 @@
-// Checks the settings that name files and folders before anything reads them. These are the options whose placeholder in the
-// help says FILE, DIR or PROGRAM. Later, commands check what only they know: whether a file must exist, and what it must
-// contain.
+// Checks settings that name files and folders before anything reads the files. A setting names a file or folder if its
+// option has the help placeholder FILE, DIR or PROGRAM. Commands later check everything else: whether a file must exist, and
+// its required contents.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ bool takes_path(const Option& option) {
   return false;
 }
 
-// Returns why this path cannot be used, or "". A path that does not exist is fine, because it may name a new file.
+// Returns why this path cannot be used, or "". A path that does not exist is accepted, because it may name a new file.
 std::string flaw_of(const std::string& path) {
   struct stat status {};
   const bool found = stat(path.c_str(), &status) == 0;
@@ -38,8 +38,8 @@ void refuse_unusable_paths(Options& options, const std::vector<Setting>& setting
     for (const Setting& setting : settings)
       if (options.find(setting.key) == &option) given.push_back(&setting);
     if (given.empty()) continue;
-    const Setting& setting = *given.back();  // the others have no effect
-    // An empty path may undo one from a config file.
+    const Setting& setting = *given.back();  // earlier settings have no effect
+    // An empty path may cancel a path from a config file.
     const bool needs_path = given.size() == 1 && setting.source == Source::command_line;
     const std::string name = option.positional ? option.metavar : "--" + option.name;
     const char separator = option.positional ? '\n' : ',';

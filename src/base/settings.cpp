@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view prefix = "CHORALE_";
 
-// The option that a word without dashes was meant for: `train tiny`, `train lr=1e-3`, `train bf16`, `train my.toml`.
+// Returns the option that a word without dashes was probably meant for: `train tiny`, `train lr=1e-3`, `train bf16`, `train
+// my.toml`.
 std::string flag_with(const std::string& word, const Options& options) {
   const std::string ending = std::filesystem::path(word).extension().string();
   if (ending == ".toml" || ending == ".json") return "--config " + word;
@@ -23,7 +24,7 @@ std::string flag_with(const std::string& word, const Options& options) {
   if (const std::size_t equals = word.find('='); equals != std::string::npos)
     if (const Option* const option = options.find(canonical_key(word.substr(0, equals))))
       return fmt::format("--{} {}", option->name, word.substr(equals + 1));
-  const std::size_t letters = word.find_first_of("0123456789");  // dp2.tp2 begins with the name of an option
+  const std::size_t letters = word.find_first_of("0123456789");  // for example, dp2.tp2 begins with the name of an option
   if (letters != std::string::npos && options.find("layout") && options.find(word.substr(0, letters)))
     return "--layout " + word;
   if (letters != std::string::npos && letters > 0 && options.find("layouts")) return "--layouts " + word;
@@ -33,7 +34,7 @@ std::string flag_with(const std::string& word, const Options& options) {
   return "";
 }
 
-// "--preset" for "—preset": text editors turn two hyphens into one long dash.
+// Returns "--preset" for "—preset", because text editors replace two hyphens with one long dash.
 std::string with_two_dashes(const std::string& word) {
   for (const char* const dash : {"—", "–"})
     if (word.starts_with(dash)) return "--" + word.substr(std::string_view(dash).size());
@@ -49,7 +50,7 @@ void refuse_word(Options& options, const std::string& word) {
                   fmt::format("\"{}\" was not expected{}{}", word, instead.empty() ? "" : ": ", trim(instead))});
 }
 
-// CLI11 returns the words that it does not know. A word after an unknown flag is probably the value of that flag.
+// CLI11 returns the words that it does not know. A word that follows an unknown flag is probably the value of that flag.
 void refuse_leftovers(Options& options, const std::vector<std::string>& leftovers) {
   bool after_flag = false;
   for (const std::string& word : leftovers) {
@@ -86,7 +87,7 @@ Foreign from_preset(const std::string& name, const std::string& origin, const st
 
 std::vector<Setting> from_command_line(Options& options, const std::vector<std::string>& arguments) {
   CLI::App app;
-  app.set_help_flag();  // we print our own help: it opens with an example
+  app.set_help_flag();  // Chorale prints its own help, which starts with an example
   app.allow_extras();
   std::deque<std::vector<std::string>> values;
   std::vector<std::pair<const Option*, CLI::Option*>> parsed;
@@ -105,7 +106,7 @@ std::vector<Setting> from_command_line(Options& options, const std::vector<std::
     std::string names = "--" + word.name;
     if (word.name.find('-') != std::string::npos) names += ",--" + replace_all(word.name, '-', '_');
     auto* cli = word.is_switch() ? app.add_flag(names, into) : app.add_option(names, into);
-    if (!word.is_switch()) cli->expected(0, -1);  // takes all values that follow: 70 a 30 b
+    if (!word.is_switch()) cli->expected(0, -1);  // takes all following values: 70 a 30 b
     words.emplace_back(&word, cli);
   }
   try {
@@ -173,7 +174,8 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
            const std::vector<ForeignConfig>& foreign) {
   settings = options.in_our_names(settings);
   refuse_unusable_paths(options, settings);
-  std::set<std::string> excluded;  // their files are not read, because it is unclear which of the two is meant
+  std::set<std::string> excluded;  // files of these options are not read, because it is unclear which of the two options is
+                                   // meant
   for (const Option& option : options.all()) {
     const Setting *one = last_of(settings, option.name), *other = last_of(settings, option.replaced);
     if (one && other && !one->text.empty() && !other->text.empty()) {
@@ -189,7 +191,7 @@ void apply(Options& options, std::vector<Setting> settings, const std::vector<Pr
   const auto add_behind = [&](const Setting* setting) {
     if (!setting || excluded.contains(setting->key)) return;
     Foreign read = behind(*setting, presets, foreign);
-    std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // another command's option
+    std::erase_if(read.settings, [&](const Setting& s) { return !options.find(s.key); });  // options of a different command
     add(read.settings);
     for (std::string& line : read.notes) options.note(std::move(line));
     for (WrongSetting& wrong : read.mistakes) options.refuse(std::move(wrong));

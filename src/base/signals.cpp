@@ -22,7 +22,7 @@ Signals::Signals() {
 }
 
 Signals::~Signals() {
-  while (pending()) {}  // discards signals that nobody has read, so that unblocking does not deliver them
+  while (pending()) {}  // discards unread signals, so that unblocking does not deliver them
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 

@@ -1,6 +1,7 @@
-// Signals that ask a program to stop or save. While a Signals object lives, SIGTERM, SIGINT and SIGUSR1 are blocked and
-// read through a signalfd. So no signal handler or global flag is needed, and no write to a record is interrupted. Long
-// commands poll pending(). Create the object before MPI starts and before any thread, so that all threads inherit the mask.
+// Signals that ask a program to stop or save. While a Signals object exists, SIGTERM, SIGINT and SIGUSR1 are blocked and
+// read through a signalfd. No signal handler or global flag is needed, and no write to a record is interrupted. Long
+// commands poll pending(). The object must be created before MPI starts and before any thread, so that all threads inherit
+// the signal mask.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -17,8 +18,8 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  void tell(Flight* flight) { flight_ = flight; }  // this flight recorder will note a request to end; may be null
-  std::optional<int> pending();                    // the next signal received, if any; never waits
+  void tell(Flight* flight) { flight_ = flight; }  // lets this flight recorder note a request to end; may be null
+  std::optional<int> pending();                    // returns the next received signal, if any; never waits
 
  private:
   sigset_t before_;

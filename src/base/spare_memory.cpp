@@ -28,7 +28,8 @@ void require_spare_memory(const char* library) {
 std::int64_t free_addresses() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
-  const std::int64_t pages = std::atoll(first_line("/proc/self/statm").c_str());  // its first number counts all mapped pages
+  const std::int64_t pages = std::atoll(first_line("/proc/self/statm").c_str());  // the first number in the file counts all
+                                                                                  // mapped pages
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - pages * sysconf(_SC_PAGE_SIZE));
 }
 

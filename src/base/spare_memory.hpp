@@ -1,12 +1,12 @@
-// Starts libraries that crash without memory only if some memory is available. Under an address-space or data limit (ulimit
-// -v, -d), libhdf5, oneDNN and UCX end in a segmentation fault that explains nothing. The check costs two system calls and
-// touches no page.
+// Checks for available memory before a library starts that would crash without memory. Under an address-space or data limit
+// (ulimit -v, -d), libhdf5, oneDNN and UCX end with a segmentation fault that does not name the cause. The check costs two
+// system calls and touches no page.
 #pragma once
 #include <cstdint>
 
 namespace chorale {
 
-// Throws unless 32 MiB can be mapped now. `library` is its name in the error.
+// Throws unless 32 MiB can be mapped now. `library` is the name of the library in the error.
 void require_spare_memory(const char* library);
 
 // Bytes that this process may still map under its address-space limit; −1: there is no limit.

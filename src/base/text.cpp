@@ -103,7 +103,7 @@ std::string human_bytes(std::int64_t bytes) {
 
 namespace {
 
-// "1.5 KiB" → 1.5 and "KIB".
+// "1.5 KiB" → 1.5 and "KIB"
 std::optional<std::pair<double, std::string>> number_and_unit(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   double value = 0;
@@ -116,7 +116,7 @@ std::optional<std::pair<double, std::string>> number_and_unit(std::string_view t
 
 }  // namespace
 
-// As in GNU's programs: K and KiB are 1024 bytes, KB is 1000.
+// Follows the convention of GNU programs: K and KiB are 1024 bytes, KB is 1000 bytes.
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
   const auto parts = number_and_unit(text);
   if (!parts) return std::nullopt;
@@ -126,7 +126,7 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   const std::string rest = unit.substr(1);
   const bool known = power <= 4 && (rest.empty() || (power > 0 && (rest == "B" || rest == "IB")));
   value *= std::pow(rest == "B" ? 1000.0 : 1024.0, static_cast<double>(known ? power : 0));
-  const double whole = std::round(value);  // 4.1 times 1e9 is 4099999999.9999995
+  const double whole = std::round(value);  // for example, 4.1 times 1e9 is 4099999999.9999995
   if (!known || std::abs(value - whole) > 1e-15 * whole || whole >= 0x1p62) return std::nullopt;
   return static_cast<std::int64_t>(whole);
 }
@@ -160,7 +160,7 @@ std::string human_seconds(double seconds) {
 
 namespace {
 
-// Levenshtein's distance, one row at a time: O(|a|·|b|) time, O(|b|) memory.
+// Computes Levenshtein's distance one row at a time: O(|a|·|b|) time, O(|b|) memory.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

@@ -19,7 +19,7 @@ bool is_number(const std::string& cell) {
   return *end == '\0';
 }
 
-// Numbers, and uncertain ones such as "~ 0.98" and "? 0.98", are right-aligned.
+// Numbers and uncertain numbers such as "~ 0.98" and "? 0.98" are right-aligned.
 bool lines_up(const std::string& cell) {
   return is_number(cell.starts_with("~ ") || cell.starts_with("? ") ? cell.substr(2) : cell);
 }
@@ -31,10 +31,10 @@ std::string padded(const std::string& cell, std::size_t columns, bool right) {
   return right ? space + cell : cell + space;
 }
 
-// How a column is printed. Its heading stands above its numbers, whose last digits line up.
+// The format of a column. The heading is above the numbers, and the last digits of the numbers are aligned.
 struct Form {
   std::size_t width = 0;
-  bool is_numeric = false;  // holds numbers, and perhaps absent ones
+  bool is_numeric = false;  // contains only numbers and empty cells
 
   void take(const std::string& cell) { width = std::max(width, columns_of(cell)); }
   std::string print(const std::string& cell, bool is_heading) const {
@@ -42,7 +42,7 @@ struct Form {
   }
 };
 
-// The smallest number of leading columns, fewer than all, that tells all rows apart; 1 if there is none.
+// Returns the smallest number of leading columns, fewer than all, that distinguishes all rows; 1 if there is none.
 std::size_t columns_that_name_rows(const std::vector<std::vector<std::string>>& rows, std::size_t columns) {
   for (std::size_t names = 1; names < columns; ++names) {
     std::set<std::vector<std::string>> seen;
@@ -52,7 +52,7 @@ std::size_t columns_that_name_rows(const std::vector<std::vector<std::string>>& 
   return 1;
 }
 
-constexpr std::size_t least_words = 32;  // columns of a cell of words whose text is broken
+constexpr std::size_t least_words = 32;  // minimum width of a text cell that may be broken
 
 std::size_t width_of(const std::vector<Form>& forms, const std::vector<std::size_t>& block) {
   std::size_t width = 0;
@@ -61,7 +61,7 @@ std::size_t width_of(const std::vector<Form>& forms, const std::vector<std::size
 }
 
 // Splits the columns into blocks, each with as many columns as fit side by side. Every block begins with the columns that
-// name the rows, or with only the first column if those leave no room. A cell of words at the end of a block may be too
+// identify the rows, or with only the first column if those leave no room. A text cell at the end of a block may be too
 // wide; print_row() breaks it.
 std::vector<std::vector<std::size_t>> blocks_that_fit(const std::vector<Form>& forms, std::size_t names,
                                                       std::size_t columns) {

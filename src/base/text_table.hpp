@@ -1,8 +1,8 @@
-// A table of text cells, printed in four formats: aligned for a terminal, CSV for spreadsheets, JSON (an array of
-// objects) for programs, Markdown for notes.
+// A table of text cells that can be printed in four formats: aligned text for a terminal, CSV for spreadsheets, JSON (an
+// array of objects) for programs, and Markdown for notes.
 //
 //    bytes  time                       A text table that is wider than the screen continues below itself.
-//             us   ← units()           It repeats the leading columns that tell the rows apart.
+//             us   ← units()           The continuation repeats the leading columns that identify the rows.
 //       64   1.5                       A last cell that is still too wide is broken between words.
 //     4096   2.1
 #pragma once
@@ -16,11 +16,11 @@ namespace chorale {
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> columns) : columns_(std::move(columns)) {}
-  void units(std::vector<std::string> units) { units_ = std::move(units); }  // a second line of headings
+  void units(std::vector<std::string> units) { units_ = std::move(units); }  // adds a second line of headings
   void add(std::vector<std::string> cells);
 
   static const std::vector<std::string>& formats();  // text, csv, json, md
-  // `columns`: the width that text must fit; 0: no limit.
+  // columns: the width that the text must fit; 0: no limit.
   std::string print(const std::string& format, std::size_t columns = screen_columns()) const;
   std::string html() const;  // a <table> for the report
 

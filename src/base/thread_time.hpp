@@ -1,4 +1,5 @@
-// The processor time of this thread. Other programs do not change it much, even if they share its core.
+// The processor time of this thread. Other programs change the processor time of a thread little, even if they share its
+// core.
 #pragma once
 #include <ctime>
 

@@ -10,7 +10,7 @@ namespace chorale {
 void let_waiting_threads_sleep(const std::vector<std::string>& words) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
   std::error_code unknown;
-  // Execute the program by its path. If executed through the link, ps would show a program called "exe".
+  // Executes the program by its path. If the program were executed through the link, ps would show a program called "exe".
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
   if (unknown || setenv("GOMP_SPINCOUNT", "500", 1) != 0) return;
   std::vector<char*> arguments;

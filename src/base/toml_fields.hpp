@@ -1,4 +1,4 @@
-// Reads the tables of a TOML file whose keys are known. Errors name the file, the line and the key.
+// Reads the tables of a TOML file with known keys. Errors name the file, the line and the key.
 #pragma once
 #include <fmt/format.h>
 
@@ -16,12 +16,12 @@
 namespace chorale {
 
 struct FieldsFile {
-  std::string name;         // as users named it
+  std::string name;         // the name that the user gave
   std::string kind;         // "machine file"
   std::string how_to_mend;  // the third line of errors
 };
 
-// One table of a file; the parsed table must outlive this object. finish() refuses keys that nobody has read.
+// One table of a file. The parsed table must outlive this object. finish() refuses keys that have not been read.
 class TomlFields {
  public:
   TomlFields(const toml::table& table, std::string section, const FieldsFile& file)
@@ -56,7 +56,7 @@ class TomlFields {
   std::int64_t integer(const char* key, double least, double most, std::int64_t missing) {
     return has(key) ? integer(key, least, most) : missing;
   }
-  // Reads one of these texts; returns the first if the key is missing.
+  // Reads one of these texts. Returns the first one if the key is missing.
   std::string choice(const char* key, const std::vector<std::string>& texts) {
     const std::string text = has(key) ? this->text(key) : texts.front();
     if (std::find(texts.begin(), texts.end(), text) == texts.end())
@@ -95,7 +95,8 @@ class TomlFields {
     return TomlFields(*node.as_table(), section_ + key + ".", file_);
   }
 
-  // Refuses keys that nobody has read. `also_known`: keys to suggest for a wrong one, beside those that were read.
+  // Refuses keys that have not been read. also_known: keys that are suggested for a wrong key, in addition to those that
+  // were read.
   void finish(const std::vector<std::string>& also_known = {}) {
     for (const auto& [key, node] : table_)
       if (const std::string name{std::string_view(key)}; !read_.contains(name)) {

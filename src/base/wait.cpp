@@ -28,7 +28,8 @@ double time_limit(double seconds) {
 namespace detail {
 namespace {
 
-// A pending request to stop: a blocked signal (signals.hpp) that nobody has read yet; 0 if there is none.
+// Returns a pending request to stop, which is a blocked signal (signals.hpp) that has not been read yet. Returns 0 if there
+// is none.
 int unread_request_to_stop() {
   sigset_t unread;
   sigpending(&unread);
@@ -40,9 +41,8 @@ int unread_request_to_stop() {
 }  // namespace
 
 void Idler::idle() {
-  // longest_sleep: ranks that share a core wait for each other in turn, and a sleeping rank delays every rank that waits for
-  // it.
-  // stop_seconds: longer than one training step should take.
+  // longest_sleep limits each sleep. Ranks that share a core wait for each other in turn, so a sleeping rank delays every
+  // rank that waits for it. stop_seconds is longer than one training step should take.
   constexpr double first_sleep = 50e-6, longest_sleep = 200e-6, stop_seconds = 120;
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;

@@ -1,14 +1,14 @@
-// Tokenizers: text to tokens and back. Every byte sequence survives the round trip.
+// Tokenizers convert text to tokens and back. Every byte sequence survives the round trip unchanged.
 //
-// Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2): a vocabulary starts with the 256 bytes and grows by
-// repeatedly adding the most frequent pair of adjacent tokens. Encoding merges pairs within pieces of the text
+// Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2) starts with a vocabulary of the 256 bytes. Training then
+// repeatedly adds the most frequent pair of adjacent tokens. Encoding merges pairs within pieces of the text
 // (pretokenizer.hpp), in the order in which the pairs were learned. Vocabularies made by train_bpe number the bytes first
 // and then the result of each merge. Vocabularies from Hugging Face number tokens differently and may have added tokens. An
-// added token is a word such as <|endoftext|>, which becomes one token wherever it appears in a text.
+// added token is a word such as <|endoftext|> that becomes one token wherever it appears in a text.
 //
 //   named("bytes")             one token per byte
 //   named("english.bpe")       a file in tokenizer.json's format, such as train-bpe writes
-//   named("folder")            a model's folder, with tokenizer.json, or with vocab.json and merges.txt
+//   named("folder")            a model's folder with tokenizer.json, or with vocab.json and merges.txt
 #pragma once
 #include <array>
 #include <cstdint>
@@ -28,23 +28,23 @@ struct AddedToken {
   std::int32_t token;
 };
 
-// All parts of a tokenizer.
+// The data of a tokenizer.
 struct TokenizerParts {
-  std::vector<std::string> bytes;                        // the bytes of each token; "" if no token has this number
+  std::vector<std::string> bytes;                        // the bytes of each token; "" if no token has this id
   std::array<std::int32_t, 256> of_byte;                 // the token of each single byte
   std::vector<std::array<std::int32_t, 2>> merges = {};  // the pairs to merge, in order of priority
-  std::vector<std::int32_t> made = {};                   // the token that each merge makes
+  std::vector<std::int32_t> made = {};                   // the token that results from each merge
   std::vector<AddedToken> added = {};
-  std::vector<std::int32_t> opening = {};  // tokens put before every text, such as <|begin_of_text|>
+  std::vector<std::int32_t> opening = {};  // tokens added before every text, such as <|begin_of_text|>
   Cut cut = Cut::gpt2;
-  bool whole_first = false;  // a piece that is itself a token stays whole, whatever the merges would give
+  bool whole_first = false;  // a piece that is itself a token is not split, even if the merges would give a different result
 };
 
 class Tokenizer {
  public:
   using Merge = std::array<std::int32_t, 2>;
 
-  explicit Tokenizer(std::vector<Merge> merges = {});  // merge i makes token 256 + i; without merges, a token is a byte
+  explicit Tokenizer(std::vector<Merge> merges = {});  // merge i makes token 256 + i; without merges, each byte is a token
   explicit Tokenizer(TokenizerParts parts);
   static Tokenizer named(const std::string& name);
 
@@ -55,10 +55,10 @@ class Tokenizer {
   std::string decode(const std::vector<std::int32_t>& tokens) const;
   const std::string& bytes_of(std::int32_t token) const;
 
-  std::string json() const;  // the contents of tokenizer.json; only for vocabularies that train_bpe made
+  std::string json() const;  // the contents of tokenizer.json; only for vocabularies made by train_bpe
   static Tokenizer from_json(const std::string& text, const std::string& name);
-  // Makes a tokenizer from vocab.json and merges.txt. added_tokens.json ("{}" if there is none) names the added tokens, such
-  // as <|endoftext|>.
+  // Makes a tokenizer from vocab.json and merges.txt. added_tokens.json ("{}" if the file does not exist) lists the added
+  // tokens, such as <|endoftext|>.
   static Tokenizer from_vocabulary_and_merges(const std::string& vocabulary_json, const std::string& merges,
                                               const std::string& added_json, const std::string& name);
 
@@ -68,12 +68,13 @@ class Tokenizer {
 
   TokenizerParts parts_;
   std::unordered_map<std::uint64_t, std::int32_t> merge_of_pair_;
-  std::unordered_map<std::string, std::int32_t> whole_;  // all tokens, if whole_first
-  std::array<std::vector<AddedToken>, 256> added_;       // by first byte, the longest first
+  std::unordered_map<std::string, std::int32_t> whole_;  // all tokens, if whole_first is set
+  std::array<std::vector<AddedToken>, 256> added_;       // by first byte, longest first
 };
 
-// Learns merges until the vocabulary is full or no pair occurs twice; on ties the smaller pair wins. Takes seconds for a
-// book: each distinct piece is stored once with its count, and a merge touches only the pieces that contain its pair.
+// Learns merges until the vocabulary is full or no pair occurs twice. If two pairs are equally frequent, the smaller pair is
+// merged. Takes seconds for a book: each distinct piece is stored once with its count, and a merge accesses only the pieces
+// that contain its pair.
 Tokenizer train_bpe(std::string_view text, std::int64_t vocabulary, const std::function<void(std::int64_t)>& progress = {});
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
-// Writes tokenizers to files and opens them. A tokenizer that train_bpe made is written in the format of Hugging Face's
-// tokenizer.json, so bpe_reader.cpp reads it too.
+// Writes tokenizers to files and opens them. A tokenizer made by train_bpe is written in the format of Hugging Face's
+// tokenizer.json, so bpe_reader.cpp can read it.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // Reads tokenizer.json of Hugging Face's `tokenizers`, and GPT-2's older pair of vocab.json and merges.txt. An unsupported
-// feature is an error that names the feature, because ignoring it would give wrong tokens.
+// feature causes an error that names the feature, because ignoring it would give wrong tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Collects the parts of a tokenizer from a file of a given size.
+// Collects the parts of a tokenizer from a file. `bytes` is the size of the file.
 class BpeReader {
  public:
   BpeReader(const std::string& name, std::size_t bytes)
@@ -86,13 +86,14 @@ class BpeReader {
 
   const std::string& name_;
   std::size_t bytes_;
-  // Every token id up to the largest takes memory, so a small file with one large id could exhaust it. A file has at least
-  // one byte per token, so larger ids than that are refused (with a limit of at least 2^16 and at most 2^24).
+  // Memory is needed for every token id up to the largest, so a small file with one large id could exhaust memory. A file
+  // has at least one byte per token. Ids larger than the file size are therefore refused; the limit is at least 2^16 and at
+  // most 2^24.
   std::int64_t limit_;
   std::map<std::string, std::int32_t> token_of_;
 };
 
-// The steps of a processor: the members of a "Sequence", the single step itself, or none if it is null.
+// Returns the steps of a processor: the members of a "Sequence", the single step itself, or none if it is null.
 std::vector<Json> listed(const Json& value, const char* members) {
   if (value.is_null()) return {};
   if (value.value("type", "") != "Sequence") return {value};
@@ -132,7 +133,7 @@ Cut cut_of(const Json& pre_tokenizer, const std::string& name) {
   return digits ? Cut::digits : *cut;
 }
 
-// The tokens that a post-processor puts before a text. The step "ByteLevel" adds none.
+// Returns the tokens that a post-processor adds before a text. The step "ByteLevel" adds none.
 std::vector<std::int32_t> opening_of(const Json& post_processor, const std::string& name) {
   std::vector<std::int32_t> opening;
   for (const Json& step : listed(post_processor, "processors")) {

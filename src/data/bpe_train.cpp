@@ -1,7 +1,7 @@
-// Learns a byte-pair encoding. The text is a multiset of pieces. Each merge takes the most frequent pair from a heap,
-// rewrites only the pieces that contain this pair, and corrects the counts of the pairs there. A heap entry with an outdated
-// count is pushed back with the current count. No two tokens have the same text, because equal stretches of text are merged
-// in the same way unless a merge crosses their ends.
+// Learns a byte-pair encoding. The text is stored as a multiset of pieces. Each merge takes the most frequent pair from a
+// heap, rewrites only the pieces that contain this pair, and corrects the counts of all pairs in these pieces. A heap entry
+// with an outdated count is pushed back with the current count. No two tokens have the same text, because equal stretches of
+// text are merged in the same way unless a merge crosses their ends.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -22,7 +22,8 @@ struct CountedPiece {
 struct PairCandidate {
   std::int64_t count;
   Pair pair;
-  // The most frequent pair is on top; on ties the smaller pair, so that every run learns the same merges.
+  // The most frequent pair is on top. If counts are equal, the smaller pair is on top, so that every run learns the same
+  // merges.
   bool operator<(const PairCandidate& other) const { return count != other.count ? count < other.count : pair > other.pair; }
 };
 
@@ -35,7 +36,7 @@ struct PairHash {
 class Learner {
  public:
   explicit Learner(std::string_view text) {
-    std::map<std::string_view, std::int64_t> counts;  // ordered, so that nothing depends on a hash
+    std::map<std::string_view, std::int64_t> counts;  // ordered, so that the result does not depend on a hash
     std::string_view next;
     for (Pieces pieces(text); pieces.next(next);) ++counts[next];
     for (const auto& [piece, count] : counts) {
@@ -46,7 +47,7 @@ class Learner {
     for (const auto& [pair, found] : pairs_) heap_.push({found.count, pair});
   }
 
-  // Merges the most frequent pair into `token`; false if no pair occurs twice.
+  // Merges the most frequent pair into `token`. Returns false if no pair occurs twice.
   bool merge(std::int32_t token, Pair& merged) {
     while (!heap_.empty()) {
       const PairCandidate top = heap_.top();
@@ -67,7 +68,7 @@ class Learner {
  private:
   struct Found {
     std::int64_t count = 0;
-    std::vector<std::size_t> pieces;  // indices of pieces that contain the pair or contained it earlier
+    std::vector<std::size_t> pieces;  // indices of the pieces that contain the pair or previously contained it
   };
 
   // Adds the pairs of a piece to the counts (sign 1) or removes them (−1).

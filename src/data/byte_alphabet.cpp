@@ -6,7 +6,7 @@
 namespace chorale {
 namespace {
 
-std::string utf8(int code) {  // below 2048
+std::string utf8(int code) {  // for codes below 2048
   if (code < 128) return {static_cast<char>(code)};
   return {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
 }

@@ -1,5 +1,5 @@
-// GPT-2's byte alphabet, in which tokenizer files write tokens. Printable bytes stand for themselves; all other bytes
-// become code points from 256 on (a space is Ġ). So every token is a readable word.
+// GPT-2's byte alphabet, which tokenizer files use to write tokens. Printable bytes are written as themselves. All other
+// bytes are written as code points from 256 on (a space is Ġ). So every token is a readable word.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,6 +7,6 @@
 namespace chorale {
 
 std::string readable(const std::string& bytes);
-std::optional<std::string> bytes_of_word(const std::string& word);  // nothing if a character is not in the alphabet
+std::optional<std::string> bytes_of_word(const std::string& word);  // nullopt if a character is not in the alphabet
 
 }  // namespace chorale

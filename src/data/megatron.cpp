@@ -21,7 +21,7 @@ std::optional<TokenType> type_of(std::uint8_t code) {
   }
 }
 
-// Reads one value after another, and never reads past the end.
+// Reads values in sequence, and never reads past the end.
 class IndexReader {
  public:
   IndexReader(std::string name, std::span<const std::byte> bytes) : name_(std::move(name)), bytes_(bytes) {}
@@ -38,7 +38,7 @@ class IndexReader {
     bytes_ = bytes_.subspan(sizeof value);
     return value;
   }
-  // Returns a reader for the next `count` values. The count comes from the file, so it is checked before it is multiplied.
+  // Returns a reader for the next `count` values. The count is read from the file, so it is checked before it is multiplied.
   template <class T>
   IndexReader list(std::uint64_t count, const char* what) {
     if (count > bytes_.size() / sizeof(T))
@@ -55,10 +55,10 @@ class IndexReader {
 
 struct Index {
   TokenType type;
-  std::vector<std::int64_t> documents;  // as returned by megatron_documents()
+  std::vector<std::int64_t> documents;  // the result of megatron_documents()
 };
 
-// `there`: the size of FILE.bin in bytes, if the index should be checked against it.
+// there: the size of FILE.bin in bytes, if the index is to be checked against it.
 Index read_index(const std::filesystem::path& path, std::optional<std::int64_t> there) {
   const MappedFile file(path);
   IndexReader reader(path.string(), file.bytes());
@@ -76,7 +76,7 @@ Index read_index(const std::filesystem::path& path, std::optional<std::int64_t> 
   IndexReader documents = reader.list<std::int64_t>(bounds, "document bounds");
 
   const std::int64_t all = there ? *there / size_of(*type) : std::numeric_limits<std::int64_t>::max() / 8;
-  std::vector<std::int64_t> starts{0};  // of sequences, in tokens
+  std::vector<std::int64_t> starts{0};  // start of each sequence, in tokens
   for (std::uint64_t i = 0; i < sequences; ++i) {
     const auto length = lengths.next<std::int32_t>("lengths");
     const auto place = places.next<std::int64_t>("places");

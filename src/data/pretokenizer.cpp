@@ -28,9 +28,9 @@ std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
   return from;
 }
 
-// The length of the match of \s+(?!\S)|\s+ in a text that starts with white space. The match is the text's first run of
-// white space. If other text follows the run, the run's last character is not matched, because it belongs to the next piece.
-// A run of a single character is always matched.
+// Returns the length of the match of \s+(?!\S)|\s+ in a text that starts with white space. The match is the text's first run
+// of white space. If other text follows the run, the last character of the run is not matched, because it belongs to the
+// next piece. A run of a single character is always matched.
 std::size_t spaces(std::string_view text) {
   std::size_t end = 0, before_last = 0;
   while (end < text.size()) {
@@ -69,7 +69,8 @@ std::size_t llama3_piece(std::string_view text) {
     while (end < text.size() && ends_line(text[end])) ++end;
     return end;
   }
-  std::size_t line_end = run(text, 0, CharacterKind::space);  // \s*[\r\n]+: up to the last line end in the run of spaces
+  std::size_t line_end = run(text, 0, CharacterKind::space);  // \s*[\r\n]+ matches up to the last line end in the run of
+                                                              // spaces
   while (line_end > 0 && !ends_line(text[line_end - 1])) --line_end;
   return line_end > 0 ? line_end : spaces(text);
 }

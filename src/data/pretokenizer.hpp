@@ -1,8 +1,8 @@
-// Splits a text into pieces. BPE merges never cross the end of a piece. Vocabularies are published with a regular expression
-// that splits the text. Hand-written scanners support these expressions:
+// Splits a text into pieces. BPE merges never cross the end of a piece. Published vocabularies include a regular expression
+// that splits the text. Hand-written scanners implement these expressions:
 //
 //   gpt2     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-//   digits   every number character is a piece; the text in between is split as by gpt2
+//   digits   every number character is a piece; the text between numbers is split as by gpt2
 //   llama3   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
 //            |\s*[\r\n]+|\s+(?!\S)|\s+
 //
@@ -16,18 +16,18 @@ namespace chorale {
 
 enum class Cut : std::uint8_t { gpt2, digits, llama3 };
 
-// Iterates over the pieces of a text; together they are the whole text.
+// Iterates over the pieces of a text. The concatenation of all pieces is the text.
 class Pieces {
  public:
   explicit Pieces(std::string_view text, Cut cut = Cut::gpt2) : rest_(text), cut_(cut) {}
-  bool next(std::string_view& piece);  // false at the end
+  bool next(std::string_view& piece);  // returns false at the end
 
  private:
   std::size_t next_length();
 
   std::string_view rest_;
   Cut cut_;
-  std::size_t before_number_ = 0;  // bytes to the next number or the end; 0: unknown
+  std::size_t before_number_ = 0;  // number of bytes to the next number or the end; 0: unknown
 };
 
 }  // namespace chorale

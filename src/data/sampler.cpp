@@ -9,8 +9,8 @@
 namespace chorale {
 namespace {
 
-constexpr std::uint32_t order_site = 0x0da7a0de;  // the site (random.hpp) of these random numbers, used nowhere else
-constexpr std::uint64_t rounds = 8;               // four rounds suffice for large halves; small halves need eight
+constexpr std::uint32_t order_site = 0x0da7a0de;  // the site (random.hpp) of these random numbers; no other code uses it
+constexpr std::uint64_t rounds = 8;               // four rounds are enough for large halves; small halves need eight
 
 }  // namespace
 

@@ -10,13 +10,13 @@
 namespace chorale {
 namespace {
 
-constexpr std::uint32_t text_site = 0x0da7a7e7;  // the site (random.hpp) of these random numbers, used nowhere else
-// The exponent of the power law. Rare tokens contribute little, so a model can come near the floor before it learns them.
+constexpr std::uint32_t text_site = 0x0da7a7e7;  // the site (random.hpp) of these random numbers; no other code uses it
+// The exponent of the power law. Rare tokens contribute little, so a model can get close to the floor before it learns them.
 constexpr double exponent = 2;
 
 struct Rule {
   double probability;
-  bool from_title;  // true: chosen by the title; false: by the last token
+  bool from_title;  // true: the title determines the class; false: the last token does
 };
 constexpr Rule rules[] = {{0.35, false}, {0.20, false}, {0.10, false}, {0.25, true}, {0.10, true}};
 constexpr double from_titles = 0.35;  // the total probability of the two title rules
@@ -27,7 +27,7 @@ double entropy(const std::vector<double>& probabilities) {
   return sum;
 }
 
-// The index that 32 random bits select. `below` has the cumulative sums of the weights; their total need not be 1.
+// Returns the index that 32 random bits select. `below` holds the cumulative sums of the weights; their total need not be 1.
 std::int64_t pick(std::span<const double> below, std::uint32_t bits) {
   return std::upper_bound(below.begin(), below.end() - 1, bits * 0x1p-32 * below.back()) - below.begin();
 }
@@ -59,7 +59,7 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary, std::uint64_t seed
   for (std::int64_t title = 0; title < titles_; ++title)
     for (std::int64_t last = 0; last <= classes_; ++last) nats_of_state_.push_back(nats_of(next_class(title, last)));
 
-  Distribution here = at_the_title();  // iterate to the stationary state; half steps converge even if the chain is periodic
+  Distribution here = at_the_title();  // iterates to the stationary state; half steps converge even if the chain is periodic
   for (double change = 1; change > 1e-14;) {
     const Distribution next = step(here);
     change = 0;
@@ -86,7 +86,7 @@ SyntheticLanguage::Distribution SyntheticLanguage::next_class(std::int64_t title
   Distribution probabilities(static_cast<std::size_t>(classes_ + 1));
   for (std::size_t rule = 0; rule < std::size(rules); ++rule) {
     const auto& [probability, from_title] = rules[rule];
-    if (last == 0 && !from_title) continue;  // after the title only the title rules apply
+    if (last == 0 && !from_title) continue;  // only the title rules apply after the title
     const std::int64_t to = permutations_[rule][static_cast<std::size_t>(from_title ? title : last - 1)];
     probabilities[static_cast<std::size_t>(to)] += last == 0 ? probability / from_titles : probability;
   }
@@ -155,7 +155,7 @@ void SyntheticLanguage::read(std::int64_t sample, std::span<std::int32_t> out) c
     double at = last == 0 ? 1 - from_titles * (1 - drawn) : drawn;
     std::size_t rule = 0;
     while (rule + 1 < std::size(rules) && at >= rules[rule].probability) at -= rules[rule++].probability;
-    if (last == 0) rule = std::max<std::size_t>(rule, 3);  // guards against rounding in the sums
+    if (last == 0) rule = std::max<std::size_t>(rule, 3);  // guards against rounding errors in the sums
     last = permutations_[rule][static_cast<std::size_t>(rules[rule].from_title ? title : last - 1)];
     const std::int64_t rank = pick(std::span(below_).first(size_of_class(last)), bits[1]);
     out[position] = static_cast<std::int32_t>(titles_ + last - 1 + classes_ * rank);

@@ -1,9 +1,10 @@
-// A language generated from a seed, with known entropy: the loss of a model has a floor, and correct training reaches it.
-// The language is endless, needs no files, and has so little to learn that a small model reaches the floor in minutes.
+// A language generated from a seed. The entropy of the language is known, so the loss of a model has a known floor, and
+// correct training reaches the floor. The language is endless and needs no files. A small model reaches the floor in
+// minutes, because there is little to learn.
 //
-// A text starts with its title, a token that occurs nowhere else. Every other token belongs to a class. Five rules with
-// fixed probabilities choose the class of the next token from the last token's class or from the title. Each rule is a
-// permutation drawn from the seed. The token is then drawn from its class by a power law:
+// A text starts with its title, a token that occurs nowhere else. Every other token belongs to a class. One of five rules,
+// chosen with fixed probabilities, determines the class of the next token from the last token's class or from the title.
+// Each rule is a permutation drawn from the seed. The next token is then drawn from this class by a power law:
 //
 //   title  ──────────────┬─ 0.25 ── permutation 3 ──┐
 //                        └─ 0.10 ── permutation 4 ──┤
@@ -11,9 +12,9 @@
 //                        ├─ 0.20 ── permutation 1 ──┤
 //                        └─ 0.10 ── permutation 2 ──┘
 //
-// So every position must attend to the title, however far back. A model that cannot do this does not get below the loss
-// `without_attention`. The pairs (title, last class) form a small Markov chain, so entropies are exact sums over the states
-// of the chain, not estimates. A vocabulary of 4096 has 8 titles and 16 classes of about 256 tokens.
+// Every position must therefore attend to the title, at any distance. A model that cannot do this does not get below the
+// loss `without_attention`. The pairs (title, last class) form a small Markov chain, so entropies are exact sums over the
+// states of the chain, not estimates. A vocabulary of 4096 has 8 titles and 16 classes of about 256 tokens each.
 #pragma once
 #include "src/data/tokens.hpp"
 
@@ -26,7 +27,7 @@ class SyntheticLanguage final : public TokenSource {
   std::string name() const override;
   std::int64_t vocabulary() const override { return vocabulary_; }
   std::int64_t count() const override { return std::int64_t{1} << 50; }
-  // Each sample is a separate text, a pure function of (seed, sample). A longer `out` begins with the same tokens as a
+  // Each sample is a separate text and a pure function of (seed, sample). A longer `out` starts with the same tokens as a
   // shorter one.
   void read(std::int64_t sample, std::span<std::int32_t> out) const override;
 
@@ -35,14 +36,15 @@ class SyntheticLanguage final : public TokenSource {
   // Losses in nats per token.
   double floor(std::int64_t sequence) const;     // the lowest possible mean loss over a sample's targets
   double entropy_rate() const { return rate_; }  // the limit of the floor for long texts
-  // The lowest possible loss on long texts for a model that sees only the last token.
+  // The lowest possible loss on long texts for a model that uses only the last token.
   double without_attention() const { return without_attention_; }
   // The probability that `next` follows `last` in a text with this title. For the first token after the title, `last` is
   // the title.
   double probability(std::int32_t title, std::int32_t last, std::int32_t next) const;
 
  private:
-  // A state is (title, class of the last token). The title itself has class 0; the classes of all other tokens count from 1.
+  // A state is (title, class of the last token). The title itself has class 0. The classes of all other tokens are numbered
+  // from 1.
   using Distribution = std::vector<double>;
   std::size_t state(std::int64_t title, std::int64_t last) const {
     return static_cast<std::size_t>(title * (classes_ + 1) + last);

@@ -82,7 +82,7 @@ std::int64_t size_of(TokenType type) {
   __builtin_unreachable();
 }
 
-// Checks every token when the file is opened, so that no training step can meet an invalid token.
+// Checks every token when the file is opened, so that no training step can encounter an invalid token.
 StoredTokens::StoredTokens(std::string name, MappedFile file, TokenType type, std::int64_t first, std::int64_t count)
     : name_(std::move(name)), file_(std::move(file)), type_(type), first_(first), count_(count) {
   std::int64_t largest = -1, wrong = -1;
@@ -102,7 +102,7 @@ void StoredTokens::each(std::int64_t first, std::int64_t last, Work work) const 
   const auto with = [&]<class T>(T) {
     const std::byte* from = file_.bytes().data() + first_;
     for (std::int64_t i = first; i < last; ++i) {
-      T token;  // memcpy, because tokens in a file may be unaligned
+      T token;  // copied with memcpy, because tokens in a file may be unaligned
       std::memcpy(&token, from + i * static_cast<std::int64_t>(sizeof token), sizeof token);
       if (!work(i, static_cast<std::int64_t>(token))) return;
     }
@@ -146,7 +146,7 @@ void StoredTokens::require_below(std::int64_t vocabulary) const {
 }
 
 StoredTokens open_tokens(const fs::path& path) {
-  // FILE may also be the prefix that Megatron uses.
+  // `path` may also be the prefix that Megatron uses.
   for (fs::path index : {fs::path(path).replace_extension(".idx"), fs::path(path.string() + ".idx")})
     if (fs::exists(index)) return open_megatron(index);
   return open_llm_c(path);
@@ -164,7 +164,7 @@ void write_tokens(const fs::path& path, std::span<const std::int32_t> tokens) {
   std::memcpy(bytes.data(), header.data(), sizeof header);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     require(tokens[i] >= 0, "token {} at position {} is negative", tokens[i], i);
-    std::memcpy(bytes.data() + header_bytes + i * width, &tokens[i], width);  // little-endian: the low bytes
+    std::memcpy(bytes.data() + header_bytes + i * width, &tokens[i], width);  // little-endian, so these are the low bytes
   }
   write_whole(path, bytes);
 }

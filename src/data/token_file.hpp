@@ -1,4 +1,4 @@
-// Tokens in memory-mapped files. Two formats are read; the first is also written:
+// Tokens in memory-mapped files. Two formats can be read, and llm.c's format can also be written:
 //
 //   llm.c       FILE.bin: 256 × i32 (magic, version, count), then the tokens: u16 with magic 20240520, version 1;
 //               u32 with 20240801, version 7, for vocabularies over 65536
@@ -29,7 +29,7 @@ std::int64_t size_of(TokenType type);
 
 class StoredTokens final : public TokenSource {
  public:
-  // Holds `count` tokens that start at byte `first`; the caller has checked that they exist.
+  // Holds `count` tokens that start at byte `first`. The caller has checked that the file contains them.
   StoredTokens(std::string name, MappedFile file, TokenType type, std::int64_t first, std::int64_t count);
 
   std::string name() const override { return name_; }
@@ -38,7 +38,7 @@ class StoredTokens final : public TokenSource {
   void read(std::int64_t sample, std::span<std::int32_t> out) const override;
   void tokens(std::int64_t first, std::span<std::int32_t> out) const;
 
-  // Throws a usage error that names the first token outside this vocabulary and its position.
+  // Throws a usage error if a token is outside this vocabulary. The error names the first such token and its position.
   void require_below(std::int64_t vocabulary) const;
 
  private:
@@ -51,14 +51,14 @@ class StoredTokens final : public TokenSource {
   std::int64_t first_, count_, vocabulary_ = 0;
 };
 
-// Detects the format. The format is Megatron's if the path is an .idx file, has an .idx file beside it, or is the name of an
-// .idx file without its extension.
+// Opens a file and detects its format. The format is Megatron's if an .idx file with the same name exists. Its extension
+// .idx replaces the extension of the path, or is appended to the path.
 StoredTokens open_tokens(const std::filesystem::path& path);
 
-// Writes llm.c's format. The file appears under its name only when it is complete.
+// Writes llm.c's format. The file appears under its name only after it is complete.
 void write_tokens(const std::filesystem::path& path, std::span<const std::int32_t> tokens);
 
-// Writes under a temporary name and renames, so that readers never see half a file.
+// Writes under a temporary name and then renames the file, so that readers never see an incomplete file.
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace chorale

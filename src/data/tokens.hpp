@@ -1,5 +1,5 @@
-// The input of training: a source of tokens, split into samples of `sequence` tokens plus one, so that every position has
-// a next token. Neighboring samples of a file share one token:
+// The input of training: a source of tokens, which is split into samples. A sample has `sequence` tokens plus one, so that
+// every position has a next token. Neighboring samples of a file share one token:
 //
 //   tokens    t0 t1 t2 t3 t4 t5 t6 …       sequence 3
 //   sample 0  t0 t1 t2 t3                  inputs t0 t1 t2, targets t1 t2 t3
@@ -22,7 +22,7 @@ class TokenSource {
   virtual std::string name() const = 0;
   virtual std::int64_t vocabulary() const = 0;  // every token is below this
   virtual std::int64_t count() const = 0;       // number of tokens; 2^50 if endless
-  // Reads a sample of out.size() − 1 tokens plus the next one.
+  // Reads a sample of out.size() − 1 tokens, plus the next token.
   virtual void read(std::int64_t sample, std::span<std::int32_t> out) const = 0;
 
   std::int64_t samples(std::int64_t sequence) const { return std::max<std::int64_t>(0, count() - 1) / sequence; }
@@ -31,7 +31,7 @@ class TokenSource {
 // Buffers for several samples, shaped [samples, sequence].
 struct SampleRows {
   std::span<std::int32_t> inputs, targets;  // a target of −1 does not count in the loss
-  std::span<std::int32_t> positions = {};   // index of each token in its document; empty: a sample is one document
+  std::span<std::int32_t> positions = {};   // index of each token in its document; empty: each sample is one document
 };
 
 inline void fill_batch(const TokenSource& source, std::span<const std::int64_t> samples, std::int64_t sequence,

@@ -1,5 +1,5 @@
-// Classifies characters for tokenizers: letter, number, white space or other (`mark`). The classes are Unicode's \p{L},
-// \p{N} and \s, as in the published regular expressions (pretokenizer.hpp).
+// Classifies characters for tokenizers as letters, numbers, white space or other characters (`mark`). The classes are
+// Unicode's \p{L}, \p{N} and \s, as in the published regular expressions (pretokenizer.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Character {
   std::size_t bytes;  // length in UTF-8
 };
 
-// The character at a position. A byte that is not valid UTF-8 counts as a mark.
+// Returns the character at a position. A byte that is not valid UTF-8 counts as a mark.
 Character character_at(std::string_view text, std::size_t place);
 
 }  // namespace chorale

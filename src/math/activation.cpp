@@ -13,8 +13,8 @@
 namespace chorale {
 namespace {
 
-// (1 + tanh u)/2 = sigmoid(2u), which needs one exp and does not cancel for negative x. x is clamped to ±30, where the
-// sigmoid is 0 or 1 and x³ is finite.
+// (1 + tanh u)/2 = sigmoid(2u). This form needs one exp and has no cancellation for negative x. x is clamped to ±30, where
+// the sigmoid is 0 or 1 and x³ is finite.
 constexpr float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>, cubic = 0.044715f;
 
 [[gnu::always_inline]] inline float bounded(float x) { return x < -30.0f ? -30.0f : x > 30.0f ? 30.0f : x; }
@@ -29,17 +29,17 @@ constexpr float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqr
   return __builtin_fmaf(t * share * (1.0f - share), slope * __builtin_fmaf(3 * cubic * t, t, 1.0f), share);
 }
 
-// Iteration i reads only element i of its inputs, and then writes element i of its output. So dx may be dy. ivdep tells GCC
-// that the iterations are independent.
+// Iteration i reads only element i of its inputs, and then writes element i of its output, so dx may be the same array as
+// dy. ivdep tells GCC that the iterations are independent.
 template <class T>
 void gelu_values(const T* x, T* y, std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(gelu(static_cast<float>(x[i])));
 }
 
-// A bf16 has 65,536 values, so their results come from a table. This takes half the time of computing them, because most
-// inputs are among a few thousand values, whose entries stay in the L1 cache. The results are bit-identical to those of the
-// loops for other types.
+// bf16 has only 65,536 values, so their results are stored in a table. A lookup takes half the time of the computation,
+// because most inputs are among a few thousand values, whose entries stay in the L1 cache. The results are bit-identical to
+// those of the loops for other types.
 template <class Entry, class Function>
 std::vector<Entry> table_of(Function f) {
   std::vector<Entry> table(1 << 16);
@@ -58,7 +58,7 @@ void gelu_values(const bf16* x, bf16* y, std::int64_t count) {
 void gelu_gradients(const bf16* dy, const bf16* x, bf16* dx, std::int64_t count) {
   static const std::vector<float> table = table_of<float>([](float value) { return gelu_slope(value); });
   const float* const entries = table.data();
-  constexpr std::int64_t piece = 256;  // elements at a time, whose slopes stay in the L1 cache
+  constexpr std::int64_t piece = 256;  // elements per piece; their slopes stay in the L1 cache
   float slopes[piece];
   for (std::int64_t at = 0; at < count; at += piece, dy += piece, x += piece, dx += piece) {
     const std::int64_t here = std::min(piece, count - at);

@@ -30,8 +30,8 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 constexpr auto greater = [](const auto& a, const auto& b) { return b > a ? b : a; };
 
-// Replaces row r's scores for a tile of keys by exponentials relative to the highest score so far. Scores of keys that the
-// row does not see become 0. `columns` is the number of keys that the row's block of 8 queries needs, rounded up.
+// Replaces row r's scores for a tile of keys by exponentials relative to the highest score so far. The scores of keys that
+// the row does not attend to become 0. `columns` is the number of keys that the row's block of 8 queries needs, rounded up.
 void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int64_t columns, std::int64_t row,
             const Drops& drops, float* scores) {
   const auto begin = static_cast<int>(std::clamp<std::int64_t>(queries.first[r] - first_key, 0, columns));
@@ -68,7 +68,7 @@ void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int
 
 }  // namespace
 
-// A padding row has the empty range [0, 0), so it narrows no range of its tile.
+// A padding row has the empty range [0, 0), which does not affect the range of its tile.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops) {
   const std::int64_t row = up_to(width, lanes), last = *std::max_element(queries.last, queries.last + side);
   std::int64_t begin = last;
@@ -151,7 +151,7 @@ KeyRows keys_alone(const Tensor& rows, const AttentionShape& shape, std::int64_t
           .group = 2 * shape.width};
 }
 
-// A query's pair with its own key counts half, so that s tokens have s²/2 pairs.
+// The pair of a query and its own key counts half, so that s tokens have s²/2 pairs.
 AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout) {
   const std::int64_t tokens = dropout.tokens.tokens;
   return {.qkv = qkv,

@@ -1,21 +1,23 @@
-// Causal attention that never stores the score matrix (Dao et al. 2022). Tiles of scores stay in the cache, and softmax
-// is rescaled as tiles arrive. The backward pass recomputes the tiles from one value per row and head: lse, the log of
-// the sum of the row's exponentials.
+// Causal attention that never stores the score matrix (Dao et al. 2022). Tiles of scores stay in the cache, and the softmax
+// is rescaled after each tile. The backward pass recomputes the tiles from one value per row and head. The value is called
+// lse; it is the logarithm of the row's sum of exponentials.
 //
-//   qkv [rows, groups, queries + 2, width]   each group: its query heads, then their shared key and value
+//   qkv [rows, groups, queries + 2, width]   each group: its query heads, then the key and value that they share
 //   out [rows, groups, queries, width]       lse [rows, groups·queries] in f32 (f64 if qkv is f64)
 //
 // The queries are the rows of qkv. The keys and values are the rows of any tensor: of qkv itself, of a cache, or of a tensor
-// gathered from other ranks. A query sees the keys of its document up to its own token.
+// gathered from other ranks. A query attends to the keys of its own document, up to its own token.
 //
-// A call may have only some of the keys. (out, lse) is then a partial result, from which a call with other keys continues:
+// A call may have only some of the keys. (out, lse) is then a partial result, and a later call with different keys continues
+// from it:
 //
 //   keys 0–99 ──▶ (out, lse) ──▶ keys 100–199, continued ──▶ (out, lse) over keys 0–199
 //
-// FLOPs of the forward pass: 4·pairs·heads·width for its two products, where a pair is a query and a key that the query
-// sees. The backward pass needs 2.5 times as many. Tile sizes are fixed and sums run in ascending order, so a head's bits
-// depend only on that head's inputs. In bf16 they also depend on the instructions that multiply (bf16/engines.hpp). In f16,
-// and in bf16 without such instructions, elements are widened to f32 and multiplied in f32.
+// The forward pass takes 4·pairs·heads·width FLOPs for its two products, where `pairs` counts the pairs of a query and a key
+// that the query attends to. The backward pass takes 2.5 times as many. Tile sizes are fixed and sums run in ascending
+// order, so a head's results depend bit for bit only on that head's inputs. In bf16, the results also depend on the
+// instructions that multiply (bf16/engines.hpp). In f16, and in bf16 without such instructions, elements are widened to f32
+// and multiplied in f32.
 #pragma once
 #include "src/math/dropout.hpp"
 #include "src/math/queue.hpp"
@@ -23,22 +25,24 @@
 namespace chorale {
 
 struct AttentionShape {
-  std::int64_t groups, queries, width;  // `queries` query heads of a group share one key and value; 1: multi-head attention
+  std::int64_t groups, queries, width;  // the `queries` query heads of a group share one key and value; 1: multi-head
+                                        // attention
   std::int64_t first_head = 0;          // index of this rank's first head among all heads, for the random numbers of dropout
-  std::int64_t all_heads = 1;           // heads on all ranks together
+  std::int64_t all_heads = 1;           // number of heads on all ranks together
   constexpr std::int64_t heads() const { return groups * queries; }
   constexpr std::int64_t columns() const { return groups * (queries + 2) * width; }
   constexpr std::int64_t key_columns() const { return groups * 2 * width; }
 };
 
-// The keys and values of `count` consecutive tokens of each sample, or their gradients. Each value follows its key.
+// The keys and values of `count` consecutive tokens of each sample, or the gradients of these. Each value follows its key.
 struct KeyRows {
   Tensor tensor;
   std::int64_t count = 0, first_token = 0;      // the tokens first_token … first_token + count − 1 of each sequence
   std::int64_t first_row = 0, sample_rows = 0;  // row of the first token in sample 0; rows per sample (the stride)
-  std::int64_t offset = 0, row = 0, group = 0;  // in elements: first key in a row; strides of rows and of groups
+  std::int64_t offset = 0, row = 0, group = 0;  // in elements: offset of the first key in a row; strides of rows and of
+                                                // groups
 
-  KeyRows in(const Tensor& other) const {  // the same rows in another tensor
+  KeyRows in(const Tensor& other) const {  // returns the same rows of a different tensor
     KeyRows rows = *this;
     return rows.tensor = other, rows;
   }
@@ -48,29 +52,29 @@ struct KeyRows {
            (first_row + (samples - 1) * sample_rows + count) * row <= tensor.count();
   }
 };
-KeyRows keys_of_qkv(const Tensor& qkv, const AttentionShape& shape, std::int64_t tokens);  // keys of whole sequences
-// The first `count` tokens of each sample in a tensor [samples, tokens, groups, 2, width].
+KeyRows keys_of_qkv(const Tensor& qkv, const AttentionShape& shape, std::int64_t tokens);  // the keys of complete sequences
+// Returns the first `count` tokens of each sample in a tensor [samples, tokens, groups, 2, width].
 KeyRows keys_alone(const Tensor& rows, const AttentionShape& shape, std::int64_t samples, std::int64_t count);
 
 struct AttentionInput {
-  Tensor qkv;  // the queries; the keys and values in it matter only if `keys` refers to them
+  Tensor qkv;  // the queries; its keys and values are used only if `keys` refers to them
   KeyRows keys;
   AttentionShape shape;
-  // dropout.tokens maps rows of qkv to tokens. Dropout acts on the attention weights (probabilities). The random number of a
-  // weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key.
+  // dropout.tokens maps rows of qkv to tokens. Dropout is applied to the attention weights (probabilities). The random
+  // number of a weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key.
   Dropout dropout;
-  // True: out, lse and the gradients hold partial results of earlier calls over other keys, and this call adds to them.
+  // True: out, lse and the gradients hold partial results of earlier calls with different keys, and this call adds to them.
   bool continues = false;
-  double pairs = 0;  // pairs of a query and a key that the query sees, in all samples: the work that a plan counts
+  double pairs = 0;  // pairs of a query and a key that the query attends to, in all samples; a plan counts this work
 };
-// Queries of whole sequences, with the keys beside them.
+// Returns the input for queries of complete sequences whose keys are in the same tensor.
 AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout);
 
-// Partial results may have more bits than qkv: `out` has the type of qkv, or f32.
+// Partial results may have a wider type than qkv: `out` has the type of qkv, or f32.
 void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue);
 
-// The gradients of queries go to the query columns of dqkv. The gradients of keys and values go to `dkeys`. Both have
-// the type of `out`.
+// Writes the gradients of queries to the query columns of dqkv, and the gradients of keys and values to `dkeys`. dqkv and
+// `dkeys` have the type of `out`.
 void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                         const Tensor& dqkv, const KeyRows& dkeys, const Queue& queue);
 

@@ -9,7 +9,7 @@ namespace chorale {
 namespace attention {
 namespace {
 
-// Turns the scores and dP of one row into f∘P and dS; writes zeros where the query does not see the key.
+// Replaces the scores and dP of one row by f∘P and dS. Writes zeros if the query does not attend to the key.
 void differentiate(float lse, float both, int first, int last, std::int64_t columns, const float (&factor)[side], float* p,
                    float* ds) {
   const auto length = static_cast<unsigned>(std::max(last - first, 0));
@@ -31,11 +31,11 @@ float dot(const float* a, const float* b, std::int64_t row) {
   return fold_halves<lanes>(sum, std::plus<>());
 }
 
-// The queries of a tile ascend, and so do the first and the last keys that they see.
+// The queries of a tile ascend, and so do the first and the last key that they attend to.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
                    const KeyGradients& sums) {
   const std::int64_t row = g.row, keys = first_key * row;
-  const auto sight = [&](std::int64_t r) {  // what row r of the tile sees, relative to first_key; [0, 0) for padding
+  const auto sight = [&](std::int64_t r) {  // the keys for row r of the tile, relative to first_key; [0, 0) for padding
     if (r >= rows) return Sight{};
     const Sight& all = g.sight[static_cast<std::size_t>(first_query + r)];
     return Sight{std::clamp<std::int64_t>(all.first - first_key, 0, side),
@@ -63,7 +63,7 @@ void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, st
     tile::product<true>(row, depth, {ds, side, 1}, {g.keys.keys.data() + keys, row}, {g.dq.data() + query * row, row});
   }
   for (std::int64_t k = 0, first = 0; k < all_keys; k += tile::rows) {
-    while (sight(first).last <= k) ++first;  // queries before `first` see none of these keys
+    while (sight(first).last <= k) ++first;  // queries before `first` attend to none of these keys
     const std::int64_t depth = rows - first, cell = first * side + k, queries = (first_query + first) * row;
     tile::product<true>(row, depth, {g.p.data() + cell, 1, side}, {g.dout.data() + queries, row}, {sums.dv + k * row, row});
     tile::product<true>(row, depth, {g.ds.data() + cell, 1, side}, {g.q.data() + queries, row}, {sums.dk + k * row, row});

@@ -1,19 +1,20 @@
-// The backward pass of attention for one group, tile by tile. With P = exp(Q·Kᵀ − lse) recomputed, f the dropout factors and
-// D = Σ do·o per row:
+// The backward pass of attention for one group, tile by tile. P = exp(Q·Kᵀ − lse) is recomputed. f are the dropout factors,
+// and D = Σ do·o per row:
 //
 //   dS = P ∘ (f ∘ (dO·Vᵀ) − D)        dQ += dS·K        dK += dSᵀ·Q        dV += (f ∘ P)ᵀ·dO
 //
-// The backward pass has five matrix products, the forward pass two. Keys, values and their gradients stay in memory for all
-// query heads of the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling; dQ is scaled when it is
+// The backward pass has five matrix products; the forward pass has two. Keys, values and their gradients stay in memory for
+// all query heads of the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling. dQ is scaled when it is
 // stored.
 //
 // dQ is one chain over the keys. dK and dV are sums over queries and query heads, which may be split between ranks. Fast
-// numerics computes each as one chain. Exact numerics computes one chain per leaf of consecutive queries, and adds the
-// chains as integers (exact/attention.cpp). The template parameter `KeySums` selects one of the two:
+// numerics computes each of these sums as one chain. Exact numerics computes one chain per leaf of consecutive queries, and
+// adds the chains as integers (exact/attention.cpp). The template parameter `KeySums` selects one chain or one chain per
+// leaf. `KeySums` has these functions:
 //
 //   leaf()                            the length of a leaf
-//   begin(key)                        returns {dk, dv}: this leaf's chains for the 64 keys from `key` on
-//   end(key)                          these chains are complete
+//   begin(key)                        returns {dk, dv}: the chains of this leaf for 64 keys, starting at `key`
+//   end(key)                          called when these chains are complete
 #pragma once
 #include "src/math/attention_tiles.hpp"
 
@@ -25,7 +26,7 @@ struct KeyGradients {
 
 float dot(const float* a, const float* b, std::int64_t row);
 
-// The sizes of one group, and the values that a head keeps for each query.
+// The sizes of one group, and the values that are kept for each query of a head.
 struct GroupRows {
   GroupRows(std::int64_t queries, std::int64_t key_count, std::int64_t width)
       : queries(queries),
@@ -34,12 +35,12 @@ struct GroupRows {
         row(up_to(width, lanes)),
         scale(1 / std::sqrt(static_cast<float>(width))),
         lse(up_to(queries + tile::rows,
-                  side)),  // blocks of 8 queries may begin anywhere, so the last one may go past the end
+                  side)),  // blocks of 8 queries may begin anywhere, so the last block may extend past the end
         both(lse),
         sight(static_cast<std::size_t>(queries)),
         dropped(static_cast<std::size_t>(up_to(queries, side))) {}
 
-  // Whether one of the queries first … end − 1 sees one of the 64 keys from `key` on.
+  // Whether one of the queries first … end − 1 attends to one of the 64 keys that start at `key`.
   bool meet(std::int64_t first, std::int64_t end, std::int64_t key) const {
     return sight[static_cast<std::size_t>(end - 1)].last > key && sight[static_cast<std::size_t>(first)].first < key + side;
   }
@@ -47,11 +48,11 @@ struct GroupRows {
   std::int64_t queries, key_count, width, row;
   float scale;                         // scale of scores
   Floats lse, both;                    // `both` holds Σ do·o
-  std::vector<Sight> sight;            // over the queries of a tile, both ends ascend
-  std::vector<std::uint64_t> dropped;  // the dropout index for key 0
+  std::vector<Sight> sight;            // per query; within a tile of queries, both `first` and `last` ascend
+  std::vector<std::uint64_t> dropped;  // dropout index of each query's probability for key 0
 };
 
-// The matrices of one group in f32, [tokens, width] with padding unless noted. Q is scaled.
+// The matrices of one group in f32, [tokens, width] with padding unless noted otherwise. Q is scaled.
 struct Gradients : GroupRows {
   Gradients(std::int64_t queries, std::int64_t key_count, std::int64_t width)
       : GroupRows(queries, key_count, width),
@@ -70,7 +71,7 @@ struct Gradients : GroupRows {
   void load_head(const T* query, std::int64_t stride, const T* gradient, const S* out, std::int64_t outs) {
     widen(query, stride, queries, width, scale, q.data());
     widen(gradient, outs, queries, width, 1, dout.data());
-    widen(out, outs, queries, width, 1, dq.data());  // until it is cleared for dQ
+    widen(out, outs, queries, width, 1, dq.data());  // dq holds `out` until it is cleared for dQ
     for (std::int64_t t = 0; t < queries; ++t) both.data()[t] = dot(dout.data() + t * row, dq.data() + t * row, row);
   }
   void clear_dq() { std::fill_n(dq.data(), queries * row, 0.0f); }
@@ -89,11 +90,12 @@ struct Gradients : GroupRows {
   Floats p{side * side}, ds{side * side};  // one tile, [query, key]
 };
 
-// Adds the contributions of one tile to dQ and `sums`: `rows` queries from first_query, 64 keys from first_key.
+// Adds the contributions of one tile to dQ and `sums`. The tile has `rows` queries that start at first_query and 64 keys
+// that start at first_key.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
                    const KeyGradients& sums);
 
-// T is the type of the inputs, S the type of the results. Group: Gradients, or the class of another kind of products.
+// T is the type of the inputs, S the type of the results. Group: the class Gradients, or its counterpart for bf16 products.
 template <class T, class S, class Group, class KeySums>
 void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, std::int64_t sample,
                     std::int64_t group, const Drops& drops, Group& g, const Tensor& dqkv, KeySums& sums) {
@@ -134,7 +136,7 @@ void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& 
   }
 }
 
-// One chain over all queries and query heads of the group.
+// Sums gradients in one chain over all queries and query heads of the group.
 struct FloatSums {
   FloatSums(std::int64_t queries, std::int64_t keys, std::int64_t row)
       : length(queries), row(row), dk(up_to(keys, side) * row), dv(up_to(keys, side) * row) {}
@@ -145,7 +147,7 @@ struct FloatSums {
   Floats dk, dv;
 };
 
-// All gradients in floats. make_group() makes the matrices of a group; each thread calls it once.
+// Computes all gradients in floats. make_group() allocates the matrices of a group; each thread calls it once.
 template <class T, class S, class Make>
 void backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
               const KeyRows& dkeys, const Queue& queue, Make&& make_group) {

@@ -1,11 +1,11 @@
-// Parts that the host's attention kernels share: f32 sequences cut into tiles of 64 tokens, dropout factors for a row of
-// probabilities, and one group's forward pass over tiled keys.
+// Code shared by the host's attention kernels. It cuts f32 sequences into tiles of 64 tokens, computes dropout factors for a
+// row of probabilities, and runs the forward pass of one group over tiles of keys.
 //
 //                     keys 0–63    64–127
-//   queries 0–63      ░            ·            tiles above the diagonal are skipped; in tiles on the diagonal, each
-//          64–127     ▓            ░            block of 8 queries stops at the last key that one of them sees
+//   queries 0–63      ░            ·            tiles above the diagonal are skipped; in a tile on the diagonal, each
+//          64–127     ▓            ░            block of 8 queries stops at the last key that any of its queries needs
 //
-// Rows are padded with zeros to 16 floats and tiles to 64 rows, so products need no edge cases.
+// Rows are padded with zeros to a multiple of 16 floats and tiles to 64 rows, so products need no edge cases.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ class Lines {
 };
 using Floats = Lines<float>;
 
-// Prefetches the row that is `rows_ahead` rows further on. A head's rows are too far apart for the hardware prefetcher.
+// Prefetches the row that is `rows_ahead` rows later. The rows of a head are too far apart for the hardware prefetcher.
 inline constexpr std::int64_t rows_ahead = 16;
 template <class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* row, std::int64_t stride, std::int64_t width) {
@@ -49,7 +49,8 @@ template <class T>
   for (std::int64_t i = 0; i < width; i += line) __builtin_prefetch(row + rows_ahead * stride + i);
 }
 
-// widen copies `count` vectors, `stride` elements apart, into the rows of a matrix of floats; narrow copies rows back.
+// widen copies `count` vectors, which start `stride` elements apart, into the rows of a float matrix. narrow copies rows
+// back.
 template <class T>
 void widen(const T* from, std::int64_t stride, std::int64_t count, std::int64_t width, float scale, float* to) {
   const std::int64_t row = up_to(width, lanes);
@@ -67,9 +68,9 @@ void narrow(const float* from, float scale, std::int64_t count, std::int64_t wid
   }
 }
 
-// Transposes a 16 × 16 block in four rounds. Each round interleaves rows i and i + 8 into rows 2i and 2i + 1, like a
-// perfect card shuffle. With AVX-512 all rows stay in registers. Without it they go through memory, because GCC would split
-// the registers into single elements.
+// Transposes a 16 × 16 block in four rounds. Each round interleaves rows i and i + 8 into rows 2i and 2i + 1, like a perfect
+// card shuffle. With AVX-512, all rows stay in registers. Without AVX-512, they are stored in memory, because GCC would
+// split the registers into single elements.
 template <class Word>
 void transpose_block(const Word* from, std::int64_t from_row, Word* to, std::int64_t to_row) {
 #ifdef __AVX512F__
@@ -107,33 +108,33 @@ void transpose_block(const Word* from, std::int64_t from_row, Word* to, std::int
 #endif
 }
 
-// Transposes a matrix [rows, columns] of whole blocks.
+// Transposes a matrix [rows, columns] that consists of complete blocks.
 template <class Word>
 void transpose(const Word* from, std::int64_t rows, std::int64_t columns, Word* to) {
   for (std::int64_t i = 0; i < columns; i += lanes)
     for (std::int64_t r = 0; r < rows; r += lanes) transpose_block(from + r * columns + i, columns, to + i * rows + r, rows);
 }
 
-// Transposes each tile of 64 rows into a matrix [row, 64].
+// Transposes each tile of 64 rows to a matrix [row, 64].
 void transpose_tiles(const float* from, std::int64_t count, std::int64_t row, float* to);
 
-// Throws unless the shapes and types of the arguments fit.
+// Throws if the shapes or types of the arguments do not match.
 void check(const AttentionInput& in, const Tensor& out, const Tensor& lse);
 void check(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
-           const KeyRows& dkeys, DType sums);        // `sums`: the type of dkeys
-KernelWork work(const AttentionInput& in);           // of the forward pass
-KernelWork backward_work(const AttentionInput& in);  // five products instead of two
+           const KeyRows& dkeys, DType sums);        // sums: the type of dkeys
+KernelWork work(const AttentionInput& in);           // the work of the forward pass
+KernelWork backward_work(const AttentionInput& in);  // the work of the backward pass: five products instead of two
 
-// The keys that a query sees, as a range of the call's keys.
+// The keys that a query attends to, as a range of the call's keys.
 struct Sight {
-  std::int64_t first = 0, last = 0;  // first … last − 1
+  std::int64_t first = 0, last = 0;  // the keys first … last − 1
 };
 inline Sight sight_of(std::int64_t row, const Tokens& tokens, const KeyRows& keys) {
   const auto key = [&](std::int64_t token) { return std::clamp<std::int64_t>(token - keys.first_token, 0, keys.count); };
   return {key(tokens.start(row)), key(tokens.place(row) + 1)};
 }
 
-// Where the keys of a sample and group begin in a tensor.
+// The index of the first key of a sample and group in a tensor.
 inline std::int64_t first_key(const KeyRows& keys, std::int64_t sample, std::int64_t group) {
   return (keys.first_row + sample * keys.sample_rows) * keys.row + keys.offset + group * keys.group;
 }
@@ -146,25 +147,26 @@ class Drops {
  public:
   Drops(const Dropout& dropout, const AttentionShape& shape) : dropout_(dropout), shape_(shape) {}
   bool any() const { return dropout_.probability > 0; }
-  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // the index of the row's probability for place 0
+  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // returns the index of the row's probability for place 0
     const std::int64_t whole = dropout_.tokens.sample(row) * shape_.all_heads + shape_.first_head + head;
     const std::int64_t n = dropout_.tokens.sequence;
     return static_cast<std::uint64_t>((whole * n + dropout_.tokens.place(row)) * n);
   }
-  void factors(std::uint64_t first, float (&factor)[side]) const;  // 0 or 1/(1 − p) for each of 64 indices
+  void factors(std::uint64_t first, float (&factor)[side]) const;  // computes 0 or 1/(1 − p) for each of 64 indices
 
  private:
   const Dropout& dropout_;
   const AttentionShape& shape_;
 };
 
-// The rows of a query tile, each with its sums over the keys so far. The sums are relative to the highest score so far.
+// The rows of a query tile, each with its sums over the keys so far. The sums are relative to the row's highest score so
+// far.
 struct QueryRows {
   explicit QueryRows(std::int64_t width) : out(side * up_to(width, lanes)) {}
   Floats out;
   float highest[side], sum[side];
-  std::int64_t first[side], last[side];  // the keys that the row sees; both 0 for a padding row
-  std::uint64_t dropped[side] = {};      // Drops::index of the row, for the first key of the call
+  std::int64_t first[side], last[side];  // the keys that the row attends to; both 0 for a padding row
+  std::uint64_t dropped[side] = {};      // Drops::index of the row for the first key of the call
 };
 
 struct QueryTile : QueryRows {
@@ -188,12 +190,12 @@ struct KeyTiles {
   Floats keys, transposed, values;
 };
 
-// Loops over all tiles with keys that any of the queries sees, and adds the contributions of these keys to the queries'
-// sums.
+// Loops over all tiles with keys that any of the queries attends to. Adds the contributions of these keys to the sums of the
+// queries.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops);
 
-// Attention of one group's queries in one sample. Row n of the query tiles is token n % tokens of query head n / tokens,
-// so a few tokens of many heads also fill a tile. The pointer lse may be null unless the call continues.
+// Computes the attention of one group's queries in one sample. Row n of the query tiles is token n % tokens of query head n
+// / tokens, so a few tokens of many heads also fill a tile. The pointer lse may be null unless the call continues.
 template <class T, class S, class Keys, class Queries>
 void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t group, const Keys& keys, const Drops& drops,
                   Queries& queries, S* out, float* lse) {
@@ -224,14 +226,15 @@ void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t gr
     attend(queries, width, keys, drops);
     each([&](std::int64_t r, std::int64_t row, std::int64_t head) {
       const std::int64_t place = row * shape.heads() + head;
-      const float sum = queries.sum[r];  // 0 if the row has seen no key yet
+      const float sum = queries.sum[r];  // 0 if the row has not attended to any key yet
       narrow(queries.out.data() + r * padded, sum > 0 ? 1 / sum : 0, 1, width, out + place * width, shape.heads() * width);
       if (lse) lse[place] = sum > 0 ? queries.highest[r] + math::log(sum) : queries.highest[r];
     });
   }
 }
 
-// Runs body(sample, group) for all samples and groups, on the queue's threads, each with its own state made by make().
+// Runs body(sample, group, state) for all samples and groups on the queue's threads. Each thread makes its own state with
+// make().
 template <class Make, class Body>
 void for_each_group(const AttentionInput& in, const Queue& queue, Make&& make, Body&& body) {
   const std::int64_t groups = in.shape.groups;
@@ -241,8 +244,8 @@ void for_each_group(const AttentionInput& in, const Queue& queue, Make&& make, B
   });
 }
 
-// The whole forward pass. Each thread makes storage for one group's keys, Keys(count, width), and for a query tile,
-// make_queries().
+// The complete forward pass. Each thread allocates Keys(count, width) for the keys of one group and make_queries() for one
+// query tile.
 template <class T, class S, class Keys, class Make>
 void forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue, Make&& make_queries) {
   const T* const keys = in.keys.tensor.values<T>().data();

@@ -12,9 +12,9 @@
 namespace chorale {
 namespace {
 
-// Columns per block. Their sums (two per column, 16 KiB) stay in the L1 cache while all rows are read. The rows of most
-// models fit into one or two blocks, so they are read in long runs, which processors prefetch. When rows were read in
-// smaller parts, f32 sums took twice as long.
+// Number of columns per block. The sums of a block (two per column, 16 KiB) stay in the L1 cache while all rows are read.
+// The rows of most models fit into one or two blocks, so they are read in long runs, which processors prefetch. With shorter
+// runs, f32 sums took twice as long.
 constexpr std::int64_t block = 2048;
 
 template <class Body>
@@ -105,7 +105,7 @@ void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Ten
   require(ids.count() == rows && ids.dtype() == DType::i32, "{} rows need as many ids of type i32, got {} of type {}", rows,
           ids.count(), name_of(ids.dtype()));
   const Kernel kernel(queue, "gradient of embedding", ids, dy, dy);
-  if (kernel.skips() || table.phantom()) return;  // a row of the table is touched for each row of dy
+  if (kernel.skips() || table.phantom()) return;  // one row of the table is accessed for each row of dy
   if (queue.device) return queue.device->add_rows(ids, first, dy, table, queue);
   const std::int32_t* places = ids.values<std::int32_t>().data();
   visit_floating(dy.dtype(), [&]<class T>(Type<T>) {

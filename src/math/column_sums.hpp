@@ -1,7 +1,7 @@
-// Sums over tokens, column by column. These are the gradients of biases, norms and tables. dy and x are [rows, n] of a
-// floating type. On the host, f32 sums run from the first row to the last. Threads split the columns, so the bits do not
-// depend on the number of threads. f64 sums use the plain loops of reference/sums.hpp. Memory-bound: dy and x are each read
-// once.
+// Sums over tokens, column by column: the gradients of biases, norms and tables. dy and x are [rows, n] of a floating type.
+// On the host, f32 sums run from the first row to the last. Threads split the columns, so results do not depend on the
+// number of threads. f64 sums use the plain loops of reference/sums.hpp. Column sums are memory-bound; dy and x are each
+// read once.
 #pragma once
 #include "src/math/queue.hpp"
 

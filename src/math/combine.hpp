@@ -1,5 +1,5 @@
-// Combines two elements with a reduction operator, with the same bits on the host and on a device. reduction.hpp defines
-// the results.
+// Combines two elements with a reduction operator. The results are bit-identical on the host and on a device. reduction.hpp
+// defines them.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,14 +15,14 @@ constexpr bool is_small = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 template <class T>
 using Wide = std::conditional_t<is_small<T>, float, T>;  // the type in which elements of type T are reduced
 
-template <class T>  // the type in which T is divided, because the number of ranks may not fit in a small integer type
+template <class T>  // the type in which T is divided; the number of ranks may not fit in a small integer type
 using Quotient = std::conditional_t<std::is_integral_v<T>, std::int64_t, Wide<T>>;
 
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
-// Equal floats differ at most in the sign of zero. Combining their bits selects the right zero: for min −0 | +0 = −0, for
-// max −0 & +0 = +0. Branch-free, so that loops over this function vectorize.
+// Equal floats can differ only in the sign of zero. A bitwise operation then selects the correct zero: for min, −0 | +0 =
+// −0; for max, −0 & +0 = +0. The function is branch-free, so that loops over it vectorize.
 template <Redop op, class T>
 constexpr T extreme(T a, T b) {
   constexpr bool wants_min = op == Redop::min;
@@ -43,7 +43,8 @@ constexpr T combine(T a, T b) {
     return extreme<op>(a, b);
   } else if constexpr (std::is_integral_v<T>) {
     using Unsigned =
-        std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;  // unsigned wraps where int overflows
+        std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;  // unsigned types wrap where int would
+                                                                                    // overflow
     const auto x = static_cast<Unsigned>(a), y = static_cast<Unsigned>(b);
     return static_cast<T>(op == Redop::prod ? x * y : x + y);
   } else {

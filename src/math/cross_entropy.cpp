@@ -13,8 +13,8 @@
 namespace chorale {
 namespace {
 
-// Maps floats to integers in the same order, with NaN on top. An integer maximum does not depend on the search order. A
-// float maximum does, if there are zeros of both signs or NaNs.
+// Maps floats to integers of the same order, with NaN above all other values. An integer maximum does not depend on the
+// search order. A float maximum depends on the search order if there are NaNs or zeros of both signs.
 template <class T>
 Statistic<T> row_maximum(const T* x, std::int64_t columns) {
   using Wide = Statistic<T>;
@@ -38,7 +38,8 @@ Statistic<T> row_maximum(const T* x, std::int64_t columns) {
 double natural_log(double x) { return std::log(x); }
 float natural_log(float x) { return math::log(x); }
 
-// Computes the whole row as if it did not contain the target, then recomputes the target's element from its logit (`hit`).
+// Computes the complete row as if it did not contain the target, then recomputes the target's element from its logit
+// (`hit`).
 template <class T>
 void row_gradient(T* x, float maximum, float sum, std::int64_t columns, std::int64_t target, float scale) {
   const float share = scale / sum;
@@ -82,7 +83,7 @@ void target_logits(const Tensor& logits, const Tensor& targets, std::int64_t fir
   check_rows(logits, hits, "hits");
   check_targets(targets, logits.dim(0));
   const Kernel kernel(queue, "logits of targets", targets, hits, hits);
-  if (kernel.skips() || logits.phantom()) return;  // only one logit of each row is read
+  if (kernel.skips() || logits.phantom()) return;  // only one logit per row is read
   if (queue.device) return queue.device->target_logits(logits, targets, first, hits, queue);
   const std::int64_t columns = logits.dim(1);
   visit_floating(logits.dtype(), [&]<class T>(Type<T>) {
@@ -115,7 +116,7 @@ void token_losses(const Tensor& maxima, const Tensor& sums, double unit, const T
       if constexpr (sizeof(T) >= 4) {
         const T *maximum = maxima.values<T>().data(), *hit = hits.values<T>().data();
         T* loss = losses.values<T>().data();
-        // Subtract the target's logit from the maximum first: if the two are close, the difference is exact.
+        // Subtracts the target's logit from the maximum first. If the two values are close, the difference is exact.
         for (std::int64_t row = 0; row < rows; ++row) {
           const T total = static_cast<T>(static_cast<double>(sum[row]) * unit);
           loss[row] = wanted[row] < 0 ? 0 : natural_log(total) + (maximum[row] - hit[row]);

@@ -1,11 +1,11 @@
-// A table of a device's kernels: for each host function that takes a Queue, a function with the same signature. The CUDA
-// plugin fills the table. The host function checks shapes and types; if the queue has a device, it then calls the
-// device's function instead of its own loops:
+// A table of a device's kernels. For each host function that takes a Queue, the table has a function with the same
+// signature. The CUDA plugin fills the table. The host function checks shapes and types. If the queue has a device, it then
+// calls the device's function instead of running loops on the host:
 //
 //   gelu_forward(x, y, queue) ── checks ──┬── on a device ──▶ device->gelu_forward(x, y, queue) enqueues the kernel
 //                                         └── on the host ──▶ loops in gelu_forward
 //
-// Each entry also requires that all tensors are on the current device.
+// Each device function also requires that all tensors are on the current device.
 #pragma once
 #include <memory>
 #include <span>
@@ -28,19 +28,21 @@
 
 namespace chorale {
 
-inline constexpr std::size_t most_addends = 256;  // sources of one device reduction; a kernel argument holds their pointers
+inline constexpr std::size_t most_addends = 256;  // number of sources in one device reduction; a kernel argument holds their
+                                                  // pointers
 
 struct DeviceKernels {
-  // Copies between host and device or within either, in stream order; `wait` returns once all work in the stream is done.
+  // Copies between host and device or within either, in stream order. `wait` returns after all work in the stream is done.
   void (*copy)(void* to, const void* from, std::int64_t bytes, const Queue& queue);
   void (*clear)(void* place, std::int64_t bytes, const Queue& queue);
   void (*wait)(const Queue& queue);
-  // mark() records an event in the stream. seconds_between() gives the time between two completed events (timing_event.hpp).
+  // mark() records an event in the stream. seconds_between() returns the time between two completed events
+  // (timing_event.hpp).
   std::shared_ptr<void> (*mark)(const Queue& queue);
   double (*seconds_between)(void* mark, void* later);
   void (*move_mark)(void* mark, const Queue& queue);  // records the event again, at the stream's current end
-  bool (*passed)(void* mark);                         // whether the event has completed; does not wait
-  std::shared_ptr<void> (*stream)();                  // a new stream that does not wait for the default stream
+  bool (*passed)(void* mark);                         // whether the event has completed; never waits
+  std::shared_ptr<void> (*stream)();                  // creates a stream that does not wait for the default stream
 
   decltype(&chorale::gelu_forward) gelu_forward;
   decltype(&chorale::gelu_backward) gelu_backward;
@@ -66,14 +68,14 @@ struct DeviceKernels {
   decltype(&chorale::adamw) adamw;
   decltype(&chorale::sgd) sgd;
   decltype(&chorale::cast) cast;
-  decltype(&chorale::number_rows) number_rows;  // waits for the device; counts no drops
+  decltype(&chorale::number_rows) number_rows;  // waits for the device; does not count drops
   decltype(&chorale::count_choices) count_choices;
   decltype(&chorale::routing_gradient) routing_gradient;
   decltype(&chorale::take_rows) take_rows;
   decltype(&chorale::add_slots) add_slots;
   decltype(&chorale::weight_gradients) weight_gradients;
 
-  // As in routing.hpp. Fills the allocated tensors of `routing`; number_rows sets its places and counts.
+  // The function of routing.hpp. route fills the allocated tensors of `routing`, and number_rows sets the places and counts.
   void (*route)(const Tensor& logits, const RoutingRule& rule, std::span<const std::int32_t> forced, const Routing& routing,
                 const Queue& queue);
 
@@ -82,18 +84,19 @@ struct DeviceKernels {
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
   void (*add_squares)(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);
 
-  // As in reduction.hpp, for up to most_addends sources. The caller may free the list of sources after the call.
+  // The function of reduction.hpp, for up to most_addends sources. The caller may free the list of sources after the call.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,
                  const Queue& queue);
   void (*divide)(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);
 };
 
-// The plugin's entry points for kernels; src/memory/device_plugin.hpp has those for memory. The caller deletes the numerics.
+// The plugin's entry points for kernels. The entry points for memory are in src/memory/device_plugin.hpp. The caller deletes
+// the numerics.
 using CudaKernelsFunction = const DeviceKernels*();  // chorale_cuda_kernels
 using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics (fast), chorale_cuda_exact_numerics
 using CudaWorkspaceFunction = std::int64_t();        // bytes of workspace for fast matrix products
 
-// Throws without a plugin.
+// Throws if no plugin is loaded.
 const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
 
 // queue_on and numerics_on use the host if `device` is null.

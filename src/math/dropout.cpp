@@ -9,9 +9,10 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t piece = 256;  // elements at a time; their factors stay in the L1 cache
+constexpr std::int64_t piece = 256;  // elements per piece; their factors stay in the L1 cache
 
-// Writes the factors of the elements from the global index `place` on: the scale or 0. A dropped NaN stays a NaN.
+// Writes the factors of the elements, starting at the global index `place`. A factor is the scale or 0. A dropped NaN stays
+// a NaN.
 void draw_factors(const Dropout& dropout, std::int64_t place, float* factors, std::int64_t count) {
   std::uint32_t bits[piece];
   dropout.random.fill_bits(static_cast<std::uint64_t>(place), {bits, static_cast<std::size_t>(count)});
@@ -19,8 +20,8 @@ void draw_factors(const Dropout& dropout, std::int64_t place, float* factors, st
   for (std::int64_t j = 0; j < count; ++j) factors[j] = dropout.keeps(bits[j]) ? scale : 0.0f;
 }
 
-// Each element is read before it is written, so y may be x or residual (hence ivdep). With a factor of 1, the sum is
-// rounded once.
+// Each element is read before it is written, so y may be x or residual. ivdep is therefore valid. With a factor of 1, the
+// sum is rounded once.
 template <class T>
 void apply(const T* x, const T* bias, const float* factors, const T* residual, T* y, std::int64_t count) {
   const auto value = [&](std::int64_t j) { return static_cast<float>(x[j]); };

@@ -1,5 +1,5 @@
-// Counter-based dropout. The seed, the training step, the site (the number of the dropout layer) and an element's index
-// in the global batch determine whether the element is kept. So masks are never stored and do not depend on the layout.
+// Counter-based dropout. Whether an element is kept depends on the seed, the training step, the site (the number of the
+// dropout layer) and the element's index in the global batch. So masks are never stored and do not depend on the layout.
 // Kept elements are scaled by 1/(1 − p), where p is the dropout probability.
 //
 //   y = residual + dropout(x + bias)        y, residual, x [rows, width]; bias [width]
@@ -22,8 +22,8 @@ struct Dropout {
 };
 
 void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y,
-             const Queue& queue);  // the backward pass calls it with dy as x; y may be x
-// bias may be null; y may be x or residual.
+             const Queue& queue);  // for the backward pass, x is dy; y may be the same tensor as x
+// bias may be null. y may be the same tensor as x or residual.
 void add_residual(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tensor& residual, const Tensor& y,
                   const Queue& queue);
 

@@ -12,8 +12,8 @@
 namespace chorale {
 namespace {
 
-// The rotations of all pairs of a head at a position. Each rotation is the product of one entry from each of two small
-// tables (rotation.hpp). The rotations depend only on the position.
+// The rotations of all pairs of a head at a position. Each rotation is the product of two entries, one from each of two
+// small tables (rotation.hpp). Rotations depend only on the position.
 class Turns {
  public:
   Turns(const Rotary& rotary, std::int64_t positions, bool back) : half_(rotary.width / 2), back_(back) {
@@ -72,7 +72,7 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
           "y {} of {} cannot hold rows of the table {} of {} for {} ids of {}", to_string(y.shape()), name_of(y.dtype()),
           to_string(table.shape()), name_of(table.dtype()), ids.count(), name_of(ids.dtype()));
   const Kernel kernel(queue, "embedding", ids, y, y);
-  if (kernel.skips() || table.phantom()) return;  // each row of y reads only one row of the table
+  if (kernel.skips() || table.phantom()) return;  // each row of y needs only one row of the table
   if (queue.device) return queue.device->gather_rows(ids, table, first, y, queue);
   const std::int64_t bytes = table.dim(1) * size_of(table.dtype()), length = table.dim(0);
   const std::int32_t* numbers = ids.values<std::int32_t>().data();

@@ -1,6 +1,6 @@
 // Token embeddings, and two ways to encode positions: learned and rotary. Ids are i32.
 //
-//   y[row] = table[ids[row] − first], or zeros if the row is on another rank
+//   y[row] = table[ids[row] − first], or zeros if the table row is on a different rank
 #pragma once
 #include "src/math/queue.hpp"
 
@@ -10,9 +10,10 @@ void gather_rows(const Tensor& ids, const Tensor& table, std::int64_t first, con
 void add_positions(const Tensor& table, const Tokens& tokens, const Tensor& y,
                    const Queue& queue);  // y[row] += table[position]
 
-// Rotary positions (Su et al. 2021), in place. x is [rows, units, heads, width]; a unit is one group's query heads, key and
-// value. The first `rotated` heads of each unit are rotated: the queries and the key, not the value. In each head, the pair
-// (i, i + width/2) is rotated by position·base^(−2i/width); `back` rotates gradients by the opposite angle.
+// Applies rotary positions (Su et al. 2021) in place. x is [rows, units, heads, width]. A unit consists of the query heads,
+// the key and the value of one group. The first `rotated` heads of each unit are rotated, which are the queries and the key
+// but not the value. In each head, the pair (i, i + width/2) is rotated by position·base^(−2i/width). `back` rotates
+// gradients by the opposite angle.
 struct Rotary {
   std::int64_t units, heads, rotated, width;
   double base = 10000;

@@ -1,4 +1,4 @@
-// Fast numerics on the host: products by oneDNN, the sums of fast_sums.hpp.
+// Fast numerics on the host: oneDNN computes products, and fast_sums.hpp computes all other sums.
 #include "src/math/fast_sums.hpp"
 #include "src/math/products.hpp"
 

@@ -16,7 +16,7 @@
 namespace chorale {
 namespace {
 
-// The number of partial sums, which are added in order at the end. The number is fixed, so the bits do not depend on the
+// The number of partial sums, which are added in order at the end. The number is fixed, so results do not depend on the
 // machine's vector width.
 constexpr std::int64_t lanes = 16;
 
@@ -32,8 +32,8 @@ Sum sum_in_lanes(std::int64_t count, Addend addend) {
   return total;
 }
 
-// Σ exp(line[j] − maximum). A separate loop computes the terms of each piece, because GCC fully vectorizes conversions
-// from 16 bits only in a plain loop.
+// Returns Σ exp(line[j] − maximum). A separate loop computes the terms of each piece, because GCC fully vectorizes
+// conversions from 16 bits only in a plain loop.
 template <class T>
 float sum_row(const T* line, float maximum, std::int64_t count) {
   constexpr std::int64_t piece = 512;
@@ -100,7 +100,7 @@ void FastSums::add_columns(const Tensor& dy, const Tensor& db, SumSite&, const Q
 
 void FastSums::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                   const Tensor* dshift, SumSite&, const Queue& queue) {
-  chorale::add_norm_gradients(dy, x, stats, dgain, dshift, queue);  // serves both kinds: the mean in an RMS norm is 0
+  chorale::add_norm_gradients(dy, x, stats, dgain, dshift, queue);  // also correct for an RMS norm, whose mean is 0
 }
 
 void FastSums::add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite&,

@@ -1,5 +1,6 @@
-// The sums of fast numerics. Derived classes add the matrix products, by oneDNN or cuBLASLt. Gradients are f32 (f64 for
-// f64), and partial sums have the type of the activations. check() does nothing, because a float that overflows becomes Inf.
+// The sums of fast numerics. Derived classes add the matrix products, using oneDNN or cuBLASLt. Gradients are f32 (f64 if
+// the model is f64), and partial sums have the type of the activations. check() does nothing, because a float that overflows
+// becomes Inf.
 #pragma once
 #include "src/math/numerics.hpp"
 

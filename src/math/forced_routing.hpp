@@ -1,14 +1,14 @@
-// Forced routings: the experts of a token follow from its position, not from the router's scores. The loads of experts then
-// have a known shape, so layouts can be measured under them, and a plan knows every row that ranks exchange. The weights of
-// the chosen experts, and all gradients, still come from the router's logits.
+// In a forced routing, the experts of a token depend on its position, not on the router's scores. The loads of experts then
+// have a known shape, so layouts can be measured with it, and a plan knows every row that ranks exchange. The weights of the
+// chosen experts, and all gradients, are still computed from the router's logits.
 //
-//   balanced   the choices of a sequence's tokens go, in order, to the experts 0, 1, … E − 1, 0, 1, …
-//   uniform    k different experts drawn at random
-//   zipf       drawn too, but expert e is 1/(e + 1) times as probable as expert 0: a few experts get most rows
-//   one        every token chooses the experts 0 … k − 1: the worst case
+//   balanced   the choices of a sequence's tokens, in order, are the experts 0, 1, … E − 1, 0, 1, …
+//   uniform    k different experts are drawn at random
+//   zipf       experts are drawn, but expert e is 1/(e + 1) times as probable as expert 0: a few experts get most rows
+//   one        every token chooses the experts 0 … k − 1, which is the worst case
 //
-// The draws depend only on the block and the position, so each sequence of every step has the same choices on every layout.
-// Groups of experts (RoutingRule::groups) do not limit forced choices.
+// The draws depend only on the block and the position. Each sequence of every step therefore has the same choices on every
+// layout. Groups of experts (RoutingRule::groups) do not limit forced choices.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -24,8 +24,8 @@ constexpr auto names_of(ForcedRouting) { return Names{"routing", "balanced", "un
 
 inline constexpr const char* learned_routing = "learned";  // the router chooses
 
-// The experts [s,k] of the positions of a sequence, ascending within a position. Cost per position: k operations for
-// balanced or one. For uniform or zipf, E random numbers, E logarithms and a partial sort.
+// Returns the experts [s,k] of the positions of a sequence, ascending within a position. The cost per position is k
+// operations for `balanced` or `one`. For `uniform` or `zipf`, it is E random numbers, E logarithms and a partial sort.
 std::vector<std::int32_t> forced_choices(ForcedRouting routing, const RoutingRule& rule, std::int64_t block);
 
 }  // namespace chorale

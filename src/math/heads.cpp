@@ -14,7 +14,7 @@ void copy_heads(const Tensor& x, const SomeHeads& heads, const Tensor& rows, boo
           "heads {} to {} of {} in each of {} units of x {} are not the rows {}", heads.first, heads.first + heads.count - 1,
           heads.heads, heads.units, to_string(x.shape()), to_string(rows.shape()));
   const Kernel kernel(queue, "copy of heads", rows, rows);
-  if (kernel.skips() || x.phantom()) return;  // only the chosen heads of x are touched
+  if (kernel.skips() || x.phantom()) return;  // only the chosen heads of x are accessed
   if (queue.device) return queue.device->copy_heads(x, heads, rows, back, queue);
   const std::int64_t head = heads.width * size_of(x.dtype()), chosen = heads.count * head, whole = heads.heads * head;
   auto* const in_x = static_cast<std::byte*>(x.slice().data) + heads.first * head;

@@ -1,5 +1,5 @@
 // Helpers for the host kernels that process single rows or elements. A loop over elements of a 16-bit type computes in
-// floats, and GCC vectorizes the conversions.
+// floats, and GCC vectorizes the type conversions.
 #pragma once
 #include <concepts>
 
@@ -9,17 +9,18 @@
 namespace chorale {
 
 template <class T>
-using Statistic = std::conditional_t<std::same_as<T, double>, double, float>;  // the type of sums and maxima over T
+using Statistic = std::conditional_t<std::same_as<T, double>, double, float>;  // the type of sums and maxima over elements
+                                                                               // of type T
 
 inline DType statistic_of(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
-// The values of an optional tensor; null if there is none.
+// Returns the values of an optional tensor, or null if the tensor is absent.
 template <class T>
 T* values_or_null(const Tensor* tensor) {
   return tensor ? tensor->values<T>().data() : nullptr;
 }
 
-// Calls f(Type<T>{}) for the types that gradients and sums of exponentials are accumulated in.
+// Calls f(Type<T>{}) for the types in which gradients and sums of exponentials are accumulated.
 template <class F>
 decltype(auto) with_gradient_type(DType dtype, F&& f) {
   switch (dtype) {
@@ -30,7 +31,7 @@ decltype(auto) with_gradient_type(DType dtype, F&& f) {
   }
 }
 
-// The same, but also for bf16, in which ranks may sum and store gradients.
+// Does the same as with_gradient_type, and also accepts bf16, in which ranks may sum and store gradients.
 template <class F>
 decltype(auto) with_summed_gradient_type(DType dtype, F&& f) {
   if (dtype == DType::bf16) return f(Type<bf16>{});

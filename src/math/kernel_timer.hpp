@@ -1,13 +1,13 @@
-// When kernels run, in which layers, and the bytes and operations that they need.
+// Records when kernels run, in which layers they run, and how many bytes and operations they need.
 //
-//   KernelTimer     is told when a layer or a kernel begins and ends; a Queue may have one
-//   KernelTable     adds up the time on the host: a row for each kernel and shape, with calls, seconds, bytes, flops
-//   Kernel          lives as long as a kernel runs. If a tensor is phantom, it records the kernel's work; else it tells the
-//                   queue's timer, if there is one
-//   LayerSpan       lives as long as a layer computes
+//   KernelTimer     is notified when a layer or a kernel begins and ends; a Queue may have a timer
+//   KernelTable     adds up host times in one row per kernel and shape, with calls, seconds, bytes and flops
+//   Kernel          exists while a kernel runs. If a tensor is phantom, it records the kernel's work. Otherwise it notifies
+//                   the queue's timer, if there is one
+//   LayerSpan       exists while a layer computes
 //
-// Without a timer, a Kernel costs two comparisons. All kernels of a timer are called from one thread; they may use more
-// threads.
+// Without a timer, a Kernel costs two comparisons. All kernels of a timer are called from one thread, but a kernel may use
+// several threads.
 #pragma once
 #include <map>
 #include <string>
@@ -23,22 +23,22 @@ inline double flops_of(const KernelWork& work) {
   return work.work == Work::product || work.work == Work::attention ? work.amount : 0;
 }
 
-// Layers and kernels are nested. begin() and enter() return whether the timer must also be told the end.
+// Layers and kernels are nested. begin() and enter() return whether end() must also be called.
 class KernelTimer {
  public:
   virtual ~KernelTimer() = default;
   virtual bool begin(const Queue& queue, std::string_view name, const KernelWork& work) = 0;
   virtual bool enter(const Queue& /*queue*/, const std::string& /*layer*/) { return false; }
-  virtual void end() = 0;  // ends the innermost one that has not ended
+  virtual void end() = 0;  // ends the innermost open layer or kernel
 };
 
-// A kernel that calls another is charged only for its own time. Device kernels are still running when their function
-// returns, so they are not timed here.
+// A kernel that calls a second kernel is charged only for its own time. Device kernels are still running when their host
+// function returns, so they are not timed here.
 class KernelTable final : public KernelTimer {
  public:
   struct Key {
-    std::string_view name;                        // a literal
-    std::int64_t m = 0, n = 0, k = 0, batch = 1;  // as in KernelWork
+    std::string_view name;                        // a string literal
+    std::int64_t m = 0, n = 0, k = 0, batch = 1;  // the shape, as in KernelWork
     auto operator<=>(const Key&) const = default;
   };
   struct Row {
@@ -56,7 +56,7 @@ class KernelTable final : public KernelTimer {
   struct Open {
     std::string_view name;
     KernelWork work;
-    double began, inside = 0;  // `inside`: the seconds of the kernels that this one called
+    double began, inside = 0;  // inside: the seconds of the kernels that this kernel called
   };
   const Clock& clock_;
   std::vector<Open> open_;
@@ -65,12 +65,12 @@ class KernelTable final : public KernelTimer {
 
 class Kernel {
  public:
-  // `nothing`: the kernel has nothing to compute, so its work is only recorded.
+  // nothing: the kernel has nothing to compute, so its work is only recorded.
   Kernel(const Queue& queue, std::string_view name, const KernelWork& work, bool nothing) : nothing_(nothing) {
     if (nothing_ || queue.timer) begin(queue, name, work);
   }
-  // A kernel that reads or writes each of these tensors once. A tensor that it reads and writes is given twice. Null
-  // pointers are ignored.
+  // For a kernel that reads or writes each of these tensors once. A tensor that is both read and written is passed twice.
+  // Null pointers are ignored.
   template <class... Tensors>
   Kernel(const Queue& queue, std::string_view name, const Tensors&... tensors) : nothing_((is_phantom(tensors) || ...)) {
     if (nothing_ || queue.timer) begin(queue, name, on_bytes((bytes_of(tensors) + ...)));

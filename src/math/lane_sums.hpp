@@ -1,6 +1,5 @@
-// Sums over the elements of a row, in a fixed order: element j is added to lane j % 32, so 32 sums run side by side in
-// vector registers. The bits do not depend on the machine's vector width. At the end the lanes are added by halves:
-//
+// Sums over the elements of a row, in a fixed order. Element j is added to lane j % 32, so 32 sums run in parallel in vector
+// registers. The results do not depend on the machine's vector width. At the end, the lanes are added by halves:
 //   lane   0 … 15 │ 16 … 31        lane l += lane l + 16, then l + 8, l + 4, l + 2, l + 1
 //              ▲──────┘
 #pragma once
@@ -13,7 +12,7 @@ namespace chorale {
 
 inline constexpr std::int64_t sum_lanes = 32;
 
-// Combines n lanes by halves. combine(a, b) takes floats or vectors of floats: with arrays, GCC would store and reload each
+// Combines n lanes by halves. combine(a, b) takes floats or vectors of floats. With arrays, GCC would store and reload each
 // half, which takes longer than the sum of a short row.
 template <std::size_t n, class Combine>
 [[gnu::always_inline]] inline float fold_halves(const float* lane, const Combine& combine) {
@@ -31,7 +30,7 @@ template <std::size_t n, class Combine>
   }
 }
 
-// K sums at once over j in [0, count), where term(j) returns K addends.
+// Computes K sums in one loop over j in [0, count), where term(j) returns K addends.
 template <std::size_t K, class Term>
 std::array<float, K> lane_sums(std::int64_t count, Term term) {
   float sum[K][sum_lanes] = {};

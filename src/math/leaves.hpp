@@ -1,5 +1,5 @@
-// Leaves: fixed groups of consecutive tokens of a sample. Exact numerics sums floats within a leaf, and adds the leaves as
-// integers (docs/architecture/numerics.md). The last leaf of a sample may be shorter.
+// Leaves are fixed groups of consecutive tokens of a sample. Exact numerics sums floats within a leaf, and adds the sums of
+// leaves as integers (docs/architecture/numerics.md). The last leaf of a sample may be shorter.
 //
 //   10 tokens, leaves of 4:   0–3  4–7  8–9
 #pragma once
@@ -11,15 +11,15 @@
 namespace chorale {
 
 struct Leaves {
-  std::int64_t length = 1, tokens = 1;  // tokens of a leaf; tokens of a sample on this rank
+  std::int64_t length = 1, tokens = 1;  // number of tokens per leaf; number of tokens per sample on this rank
 
-  constexpr Leaves(std::int64_t length) : length(length), tokens(length) {}  // each leaf is a whole sample
+  constexpr Leaves(std::int64_t length) : length(length), tokens(length) {}  // each leaf is a complete sample
   constexpr Leaves(std::int64_t length, std::int64_t tokens) : length(length), tokens(tokens) {}
 
   constexpr std::int64_t per_sample() const { return (tokens + length - 1) / length; }
   constexpr std::int64_t count(std::int64_t rows) const { return rows / tokens * per_sample(); }
   constexpr std::int64_t of(std::int64_t row) const { return row / tokens * per_sample() + row % tokens / length; }
-  constexpr std::int64_t first_row(std::int64_t leaf) const {  // also valid for the leaf after the last
+  constexpr std::int64_t first_row(std::int64_t leaf) const {  // also valid for the index after the last leaf
     return leaf / per_sample() * tokens + leaf % per_sample() * length;
   }
   std::vector<std::int64_t> sizes(std::int64_t rows) const {

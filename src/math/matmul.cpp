@@ -31,7 +31,7 @@ struct ProductPlaces {
         bias(p.bias ? matrix(1, p.n, false, p.input) : Place()) {}
 };
 
-// The product to prepare. If the number of tokens is left open, all numbers of tokens share one prepared product.
+// Returns the product to prepare. If the number of tokens is left open, all numbers of tokens share one prepared product.
 Matmul prepared(Matmul p) {
   if (p.any_tokens) (p.x_transposed ? p.k : p.m) = DNNL_RUNTIME_DIM_VAL;
   return p;
@@ -59,8 +59,8 @@ bool can(const dnnl::engine& engine, DType input) {
 
 }  // namespace
 
-// A oneDNN primitive and the memory objects of its operands, whose pointers are set for each call. If the number of tokens
-// is open, each call creates these objects.
+// A oneDNN primitive and the memory objects of its operands, whose pointers are set in each call. If the number of tokens is
+// open, each call creates these objects.
 class Matmuls::Ready {
  public:
   Ready(const dnnl::engine& engine, const Matmul& matmul) : engine_(engine), primitive_(describe(engine, matmul)) {
@@ -92,7 +92,7 @@ class Matmuls::Ready {
     };
     const std::array arguments{at(DNNL_ARG_SRC, operands.x, x), at(DNNL_ARG_WEIGHTS, operands.w, w),
                                at(DNNL_ARG_DST, operands.y, y), at(DNNL_ARG_BIAS, operands.bias, bias)};
-    // The C API is used here, because the C++ API builds a map of the arguments at each call.
+    // Uses the C API, because the C++ API builds a map of the arguments in each call.
     dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), bias ? 4 : 3, arguments.data()),
                             "a matrix product failed");
   }

@@ -1,13 +1,13 @@
-// One matrix product by oneDNN, prepared once per shape.
+// A matrix product by oneDNN that is prepared once per shape.
 //
 //   y[M,N] = x[M,K]·w[K,N] (+ bias[N])      or      y += x·w
 //
-// Each operand may be stored transposed; it is read with strides, not copied. Sums are f32 and rounded once.
+// Each operand may be stored transposed; it is read with strides and not copied. Sums are f32 and rounded once.
 //
-// Preparing a shape compiles code for it, which takes 0.1 to 0.2 ms. The number of tokens (the rows of a stored x) may be
-// left open instead. One prepared product then serves any number of tokens. Experts need this, because their numbers of rows
-// differ from call to call. In f32, and for y += xᵀ·w, this is as fast or faster for most shapes. A result of 16 bits then
-// needs an f32 buffer, which oneDNN allocates in each call.
+// oneDNN compiles code for each shape, which takes 0.1 to 0.2 ms. Alternatively, the number of tokens (the rows of a stored
+// x) may be left open. One prepared product then works for any number of tokens. Experts need this, because their numbers of
+// rows differ between calls. In f32, and for y += xᵀ·w, such a product is as fast or faster for most shapes. A 16-bit result
+// then needs an f32 buffer, which oneDNN allocates in each call.
 #pragma once
 #include <compare>
 #include <memory>
@@ -22,7 +22,7 @@ struct Matmul {
   DType input = DType::f32;                         // the type of x, w and bias
   DType output = DType::f32;
   bool bias = false;
-  bool accumulate = false;  // y +=
+  bool accumulate = false;  // computes y += x·w
   bool any_tokens = false;  // leaves the number of tokens open: m, or k if x is transposed
   int threads = 1;
   auto operator<=>(const Matmul&) const = default;

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// The variance is the mean of (x − mean)²: E[x²] − mean² would cancel for a large mean.
+// The variance is the mean of (x − mean)², because E[x²] − mean² would cancel for a large mean.
 template <NormKind kind, class T>
 void forward_row(const T* x, const T* gain, const T* shift, float epsilon, T* y, float* stats, std::int64_t width) {
   const auto count = static_cast<float>(width);
@@ -64,7 +64,7 @@ void check(const Tensor& x, const Tensor& gain, const Tensor& y, const Tensor& s
           stats.count(), name_of(stats.dtype()));
 }
 
-// Calls f with the kind as a constant, so that each kind gets its own loops.
+// Calls f with the kind as a compile-time constant, so that each kind gets its own loops.
 template <class F>
 void with_kind(NormKind kind, F&& f) {
   if (kind == NormKind::layer) return f(std::integral_constant<NormKind, NormKind::layer>{});

@@ -1,11 +1,11 @@
-// LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019), row by row. Statistics are summed in f32, in a fixed
+// LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019), row by row. Statistics are summed in f32 and in a fixed
 // order.
 //
 //   layer   y = (x − mean)·rstd·gain + shift       rstd = 1/√(variance + ε)
 //   rms     y = x·rstd·gain                        rstd = 1/√(mean of squares + ε)
 //
-// x, y, dy, dx [rows, width]; gain, shift [width]; stats [rows, 2]: mean (0 for rms) and rstd, in f32 (f64 for f64).
-// Memory-bound: reads x twice (the second time from the L1 cache), writes y once.
+// x, y, dy, dx [rows, width]; gain, shift [width]; stats [rows, 2]: mean (0 for rms) and rstd, in f32 (f64 for f64). The
+// functions are memory-bound. The forward pass reads x twice (the second time from the L1 cache) and writes y once.
 #pragma once
 #include "src/math/queue.hpp"
 
@@ -16,8 +16,8 @@ enum class NormKind : std::uint8_t { layer, rms };
 void norm_forward(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor* shift, double epsilon, const Tensor& y,
                   const Tensor& stats, const Queue& queue);
 
-// dx = added + gradient with respect to x. `added` is the gradient of the residual path around the norm; it may be null
-// or dx.
+// dx = added + gradient with respect to x. `added` is the gradient of the residual path around the norm. `added` may be
+// null, or the same tensor as dx.
 void norm_backward(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& stats,
                    const Tensor* added, const Tensor& dx, const Queue& queue);
 

@@ -1,18 +1,18 @@
-// Fast and exact numerics differ only in how they compute sums over tokens, shards or ranks. Both use the same code for
-// operations within one token (norms, activations, an attention head).
+// Fast and exact numerics differ only in how they compute sums over tokens, shards or ranks. Fast and exact numerics use the
+// same code for operations within one token (norms, activations, an attention head).
 //
 //   fast    products by oneDNN (on the host); gradients accumulate in f32; a partial product has the type of the activations
-//   exact   the same bits on every layout: FMA chains over uncut blocks, rounded to fixed point, added as int64
+//   exact   bit-identical on every layout: FMA chains over uncut blocks are rounded to fixed point and added as int64
 //
 // With M tokens, K inputs, N outputs:
 //
-//   product           y[M,N] = x[M,K]·w            every rank has the whole K
+//   product           y[M,N] = x[M,K]·w            every rank has all of K
 //   partial_product   y[M,N] = x·w over this rank's part of K only; the caller then adds the partial products of all ranks
-//   settle            converts that sum over ranks from partial_type to the compute type
+//   settle            converts the sum over ranks from partial_type to the compute type
 //   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens; in exact numerics by leaves (fixed groups of tokens)
 //   add_columns       db[N] += Σ over tokens of dy
 //
-// A tensor may be phantom: it then has a shape but no storage, and nothing is computed.
+// A tensor may be phantom: it has a shape but no storage, and kernels on it compute nothing.
 #pragma once
 #include <memory>
 #include <span>
@@ -29,18 +29,18 @@ namespace chorale {
 enum class NumericsKind : std::uint8_t { fast, exact };
 constexpr auto names_of(NumericsKind) { return Names{"kind of numerics", "fast", "exact"}; }
 
-// The kind of values that a sum adds. In exact numerics this determines the fixed-point exponent; fast numerics ignores it.
-// token_gradients are gradients summed token by token: of biases, norms and embedding tables.
+// The kind of values that a sum adds. In exact numerics, the kind determines the fixed-point exponent. Fast numerics ignores
+// it. token_gradients are gradients of biases, norms and embedding tables, which are summed token by token.
 enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients, token_gradients, exponentials, losses };
 
-// One place in the model where sums are made. `addends` is the largest number of addends over all layouts; it follows from
-// the configuration. `highest` records the largest addend seen.
+// A place in the model where sums are made. `addends` is the largest number of addends over all layouts; it is determined by
+// the configuration. `highest` records the largest addend so far.
 struct SumSite {
   std::string name;
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
   std::uint32_t highest = 0;  // float bits of the largest |addend| / unit(site); Inf and NaN compare above all finite values
-  std::int32_t word = -1;     // index of this site's `highest` in a device array; −1: none yet
+  std::int32_t word = -1;     // index of this site's `highest` in a device array; −1: not assigned yet
 };
 
 // A gradient that contributes to the gradient norm, and the factor that multiplies its elements.
@@ -49,12 +49,12 @@ struct ScaledSlice {
   double scale = 1;
 };
 
-// The sum ‖g‖² as it accumulates: `fast` in fast numerics, `exact` in exact numerics. The sums of several ranks can be
-// added. On a device, fast numerics adds to a sum in device memory instead, so that the host does not wait.
+// The running sum ‖g‖²: `fast` in fast numerics, `exact` in exact numerics. The sums of several ranks can be added. On a
+// device, fast numerics adds to a sum in device memory instead, so that the host does not wait.
 struct SquareSum {
   double fast = 0;
   __int128 exact = 0;
-  void* there = nullptr;  // the f64 sum in device memory, which the caller sets to zero; null: sum into `fast`
+  void* there = nullptr;  // the f64 sum in device memory, which the caller sets to zero; null: the sum is in `fast`
 };
 
 class Numerics {
@@ -67,16 +67,17 @@ class Numerics {
   // w is [K,N], or [N,K] if `transposed`. With a bias [N], y = x·w + bias.
   virtual void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
                        const Queue& queue) = 0;
-  // Exact numerics rounds the sum of each block of `block` inputs; fast numerics ignores `block`.
+  // Exact numerics rounds the sum over each block of `block` inputs. Fast numerics ignores `block`.
   virtual void partial_product(const Tensor& x, const Tensor& w, bool transposed, std::int64_t block, const Tensor& y,
                                SumSite& site, const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, const SumSite& site, const Queue& queue) = 0;
 
-  // These add to gradients. Exact numerics sums the products of each leaf in floats, and adds the sums of the leaves
-  // exactly. Fast numerics ignores the leaves.
+  // The functions below add to gradients. Exact numerics sums the products of each leaf in floats, and adds the sums of
+  // leaves exactly. Fast numerics ignores the leaves.
   virtual void add_outer(const Tensor& x, const Tensor& dy, const Leaves& leaves, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
-  // The same, but `leaves` lists the number of rows of each leaf, which may be 0. These numbers add up to the rows of x.
+  // Does the same as add_outer, but `leaves` lists the number of rows of each leaf, which may be 0. The lengths of the
+  // leaves add up to the number of rows of x.
   virtual void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
                                    SumSite& site, const Queue& queue) = 0;
   virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
@@ -86,9 +87,9 @@ class Numerics {
   virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                         const Queue& queue) = 0;
 
-  // The gradients of attention (attention.hpp). The gradients of keys and values are sums over queries, which may be split
-  // between ranks, so `dkeys` has the type of partial sums. Exact numerics adds them by leaves of `leaf` consecutive queries
-  // of a sample.
+  // Computes the gradients of attention (attention.hpp). The gradients of keys and values are sums over queries, which may
+  // be split between ranks, so `dkeys` has the type of partial sums. Exact numerics sums these gradients by leaves of `leaf`
+  // consecutive queries of a sample.
   virtual void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                                   const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
                                   const Queue& queue) = 0;
@@ -99,13 +100,13 @@ class Numerics {
   // total[0] += the sum of all losses, in f64 (fast) or i64 (exact).
   virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
 
-  // Exact numerics accumulates gradients, exponentials and losses as integers. The value of a sum is its integer times
-  // unit(site), a power of two. Fast numerics accumulates floats, so its unit is 1.
+  // Exact numerics accumulates gradients, exponentials and losses as integers. The value of such a sum is the integer times
+  // unit(site), which is a power of two. Fast numerics accumulates floats, so its unit is 1.
   virtual double unit(const SumSite& site) const = 0;
   virtual void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const = 0;
   virtual double root(const SquareSum& sum) const = 0;
 
-  // Throws, with the site's name, if an addend was NaN or so large that a sum could have overflowed. Updates `highest`.
+  // Throws if an addend was NaN or so large that a sum could have overflowed. The error names the site. Updates `highest`.
   // The first check after sums on a device waits for the device.
   virtual void check(SumSite& site) const = 0;
 };

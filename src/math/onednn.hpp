@@ -1,5 +1,5 @@
-// A thin layer over oneDNN that hides the differences between versions 2 (Debian 12) and 3 (Debian 13). Only .cpp
-// files include this header; our other headers do not mention the library.
+// A thin layer over oneDNN that hides the differences between versions 2 (Debian 12) and 3 (Debian 13). Only .cpp files
+// include this header. No other header of Chorale mentions oneDNN.
 #pragma once
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
@@ -22,7 +22,7 @@ inline dnnl::memory::data_type type_of(DType dtype) {
   return dtype == DType::f32 ? Type::f32 : dtype == DType::bf16 ? Type::bf16 : dtype == DType::f16 ? Type::f16 : Type::undef;
 }
 
-// An empty `bias` means none. Throws dnnl::error if this machine does not support the product.
+// An empty `bias` means that there is no bias. Throws dnnl::error if this machine does not support the product.
 inline dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const dnnl::memory::desc& source,
                                            const dnnl::memory::desc& weights, const dnnl::memory::desc& bias,
                                            const dnnl::memory::desc& result, const dnnl::primitive_attr& attributes) {
@@ -33,8 +33,8 @@ inline dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const dnn
 #endif
 }
 
-// While a Threads object lives, oneDNN calls from this thread use `threads` OpenMP threads. The destructor restores the
-// earlier number.
+// While a Threads object exists, oneDNN calls from this thread use `threads` OpenMP threads. The destructor restores the
+// previous number.
 class Threads {
  public:
 #ifdef _OPENMP

@@ -20,7 +20,8 @@ float scaled(Gradient gradient, double scale) {
   return static_cast<float>(static_cast<double>(gradient) * scale);
 }
 
-// The formulas of reference/optimizer_steps.hpp in f32, with every rounding explicit. Slices do not overlap (hence ivdep).
+// The formulas of reference/optimizer_steps.hpp in f32, with every rounding explicit. Slices do not overlap, so ivdep is
+// valid.
 struct AdamRule {
   static constexpr std::size_t moments = 2;
   AdamStep step;
@@ -94,7 +95,7 @@ void check(const UpdateRange& range, std::size_t moments) {
 
 bool is_phantom(const UpdateRange& range) { return !range.weights.data || !range.moments[0].data || !range.gradient.data; }
 
-// The bytes that the update of a range reads and writes.
+// Returns the bytes that the update of a range reads and writes.
 double bytes_of(const UpdateRange& range) {
   std::int64_t bytes = 2 * range.weights.bytes() + range.gradient.bytes() + range.value.bytes();
   for (const Slice& moment : range.moments) bytes += 2 * moment.bytes();
@@ -107,7 +108,7 @@ double bytes_of(std::span<const UpdateRange> ranges) {
   return bytes;
 }
 
-// Checks all ranges; returns false if any is phantom (has no storage), so that there is nothing to do.
+// Checks all ranges. Returns false if any range is phantom (has no storage), because then there is nothing to do.
 bool checked(std::span<const UpdateRange> ranges, std::size_t moments, const Queue& queue) {
   for (const UpdateRange& range : ranges) check(range, moments);
   if (std::ranges::none_of(ranges, is_phantom)) return true;
@@ -115,12 +116,12 @@ bool checked(std::span<const UpdateRange> ranges, std::size_t moments, const Que
   return false;
 }
 
-constexpr std::int64_t piece = 2048;  // elements at a time, which stay in the L1 cache between update and rounding
+constexpr std::int64_t piece = 2048;  // elements per piece, which stay in the L1 cache between update and rounding
 
 void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64_t count, const UpdateRange& range) {
   std::uint32_t bits[piece];
   const Places& places = range.places;
-  for (std::int64_t done = 0; done < count;) {  // one run of elements that are contiguous in the whole tensor
+  for (std::int64_t done = 0; done < count;) {  // one run of elements that are contiguous in the complete tensor
     const std::int64_t row_left = places.length - (places.first + first + done) % places.length;
     const bool whole_rows = places.length == places.columns;
     const auto here = static_cast<std::size_t>(whole_rows ? count : std::min(count - done, row_left));

@@ -13,12 +13,12 @@
 namespace chorale {
 namespace {
 
-constexpr double patience = 0.02;  // seconds; once a product takes longer, no larger size is tried
+constexpr double patience = 0.02;  // seconds; after a product takes longer, no larger size is tried
 constexpr double window = 0.25;    // seconds spent on each size
 constexpr std::int64_t smallest = 256, largest_of_core = 1024, largest_of_device = 8192;
 
-// Random values, because a GPU multiplies regular data faster than real data: an H200 reached 888 TFLOP/s where all rows
-// were equal, and 790 with random numbers.
+// Returns a tensor of random values, because a GPU multiplies regular data faster than real data. An H200 reached 888
+// TFLOP/s with equal rows, and 790 TFLOP/s with random values.
 Tensor filled(Allocator& allocator, std::int64_t side, DType dtype) {
   const Tensor tensor(allocator, {side, side}, dtype, Category::workspace);
   visit_floating(dtype, [&]<class T>(Type<T>) {
@@ -42,14 +42,14 @@ class Squares {
         queue_(queue_on(device, 1)),
         numerics_(numerics_on(device, NumericsKind::fast)) {}
 
-  // The first product of a size prepares it (oneDNN compiles code, CUDA loads kernels).
+  // Runs the first product of a size, which prepares it (oneDNN compiles code, CUDA loads kernels).
   void begin(std::int64_t side) {
     x_ = filled(allocator_, side, dtype_), w_ = filled(allocator_, side, dtype_), y_ = filled(allocator_, side, dtype_);
     seconds_of_one();
   }
-  // Returns the time of the fastest product that ends within the window, which begins at `start` on all cores. If none does,
-  // returns the time of the first product. The fastest product counts, not the mean, because a single product is short
-  // enough to run undisturbed even on a busy machine.
+  // Returns the time of the fastest product that ends within the window, which begins at `start` on all cores. If no product
+  // ends within the window, returns the time of the first product. The fastest product counts, not the mean, because a
+  // single product is short enough to run undisturbed even on a busy machine.
   double fastest_seconds(double start) {
     double fastest = seconds_of_one();
     while (true) {
@@ -83,7 +83,7 @@ void run_on(const std::vector<int>& cpus) {
   CPU_ZERO(&set);
   for (const int cpu : cpus) CPU_SET(cpu, &set);
   if (!cpus.empty())
-    sched_setaffinity(0, sizeof set, &set);  // affects this thread; if refused, the thread stays where it is
+    sched_setaffinity(0, sizeof set, &set);  // affects only this thread; if the kernel refuses, the thread is not moved
 }
 
 }  // namespace
@@ -123,7 +123,8 @@ double product_peak(DType dtype, int cores, const std::vector<int>& cpus) {
     std::vector<std::jthread> threads;
     for (std::size_t core = 0; core < seconds.size(); ++core) try {
         threads.emplace_back(work, core);
-      } catch (const std::system_error&) {  // the system allows no more threads; the running ones must not wait for this one
+      } catch (const std::system_error&) {  // the system allows no more threads; the running threads must not wait for this
+                                            // one
         failures[core] = std::current_exception();
         ready.arrive_and_drop(), done.arrive_and_drop();
       }

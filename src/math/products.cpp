@@ -12,9 +12,9 @@
 namespace chorale {
 namespace {
 
-// How many of m tokens go through a product that is prepared for exactly this number (matmul.hpp). The rest go through the
-// product for any number. So experts, whose numbers of rows change from call to call, cause few preparations. These numbers
-// get their own prepared product:
+// Returns how many of m tokens are computed by a product that is prepared for exactly this number (matmul.hpp). All other
+// tokens are computed by the product for any number of tokens. Experts therefore cause few preparations, although their
+// numbers of rows change from call to call. These numbers of tokens get a separate prepared product:
 //
 //   16-bit results       multiples of 64 tokens, because micro-batches recur; otherwise the largest multiple of 512
 //   a transposed w       from 16 to 127 tokens, where the product for any number is a fifth slower
@@ -24,13 +24,13 @@ std::int64_t prepared_tokens(std::int64_t m, bool transposed, DType output) {
   return m % 64 == 0 ? m : m - m % 512;
 }
 
-// Some f32 products of few tokens are faster in tiles (exact/chain_products.hpp) than by oneDNN 2.6.3. These limits were
-// measured on Zen 5 with AVX-512 and on Zen 3 with AVX2 (experiments/findings/experts.md).
+// Some f32 products of few tokens are faster in tiles (exact/chain_products.hpp) than with oneDNN 2.6.3. The limits below
+// were measured on Zen 5 with AVX-512 and on Zen 3 with AVX2 (experiments/findings/experts.md).
 //
-//   dw += xᵀ·dy    up to 96 tokens, where reading and writing dw takes most of the time. Tiles do it in long runs.
+//   dw += xᵀ·dy    up to 96 tokens, where reading and writing dw takes most of the time. Tiles access dw in long runs.
 //   y = x·w        32 to 383 tokens, without AVX-512, if the rows of w are multiples of 2 KiB apart. Such rows share few
-//                  sets of the L1 cache. oneDNN copies w only for more tokens (from 256 to 384 on, depending on the shape),
-//                  and takes up to twice as long without the copy.
+//                  sets of the L1 cache. oneDNN copies w only for more tokens (the limit is 256 to 384, depending on the
+//                  shape), and takes up to twice as long without the copy.
 bool outer_is_faster_in_tiles(std::int64_t tokens) { return tokens <= 96; }
 bool product_is_faster_in_tiles(std::int64_t tokens, std::int64_t n, bool transposed) {
   return tile::lanes < 16 && !transposed && n % 512 == 0 && tokens >= 32 && tokens < 384;

@@ -3,9 +3,9 @@
 //   product     y[M,N] = x[M,K]·w (+ bias[N])     w is [K,N], or [N,K] if transposed; y has the type of x, or f32
 //   add_outer   dw[K,N] += xᵀ[K,M]·dy[M,N]        dw is f32 (f64 for f64)
 //
-// The first dim of x, y and dy counts rows; the other dims together are columns. Tiles compute products of a 16-bit type
-// that the processor or oneDNN cannot multiply, and some products of few rows. They widen 16-bit elements while packing
-// them, sum in f32 and round once. f64, which only tests use, takes the plain loops of reference/product.hpp.
+// The first dim of x, y and dy counts rows; all other dims together form the columns. Tiles compute products of 16-bit types
+// that the processor or oneDNN cannot multiply, and some products with few rows. The tiles widen 16-bit elements during
+// packing, sum in f32 and round once. f64 is used only by tests and takes the plain loops of reference/product.hpp.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace chorale {
 
-// The sizes of a product, after its tensors have been checked; `nothing` if there is nothing to compute.
+// The sizes of a product after its tensors have been checked. `nothing`: there is nothing to compute.
 struct ProductShape {
   std::int64_t m, n, k;
   bool nothing;

@@ -1,5 +1,5 @@
-// A Queue says where a kernel runs. On the host, `threads` threads run the kernel, and the kernel is done when the call
-// returns. On a GPU the kernel is enqueued in a CUDA stream. Kernels take floating types; they do nothing if a tensor is
+// A Queue says where a kernel runs. On the host, `threads` threads run the kernel, and the kernel has finished when the call
+// returns. On a GPU, the kernel is enqueued in a CUDA stream. Kernels take floating types. Kernels do nothing if a tensor is
 // phantom (has no storage).
 #pragma once
 #include <initializer_list>
@@ -12,31 +12,31 @@ namespace chorale {
 struct DeviceKernels;  // src/math/device_kernels.hpp
 class KernelTimer;     // src/math/kernel_timer.hpp
 
-// Records what the kernels would do if their tensors had storage. A kernel on phantom tensors only records its work.
-// Products and attention are counted in flops, other kernels in bytes read and written.
+// The kinds of work that are recorded for a plan, whose kernels run on phantom tensors and only record their work. Products
+// and attention are counted in flops, all other kernels in bytes read and written.
 enum class Work : std::uint8_t { product, attention, elements, update };
 inline constexpr std::size_t kinds_of_work = 4;
 
-// Some programs treat the head's products differently: these stay in 16 bits where other products use 8, and the loss makes
-// more passes over the logits.
+// Some programs treat the products of the head differently. The head's products stay in 16 bits where all other products use
+// 8 bits, and the loss makes more passes over the logits.
 enum class OfHead : std::uint8_t { no, logits, gradients };
 
-// One kernel. If the kernel's time depends on its shape, the shape is recorded too:
+// The work of one kernel. If the kernel's time depends on its shape, the shape is recorded too:
 //
 //   product     [m, k] · [k, n]
-//   attention   in each of `batch` heads of samples, m queries and n keys of width k
+//   attention   m queries and n keys of width k, in each of `batch` heads of samples
 struct KernelWork {
   Work work = Work::elements;
   double amount = 0;  // flops or bytes
-  double bytes = 0;   // read and written
+  double bytes = 0;   // bytes read and written
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
-  // True for the backward pass of attention, for a product that adds to a weight gradient, and for the gradient norm that is
-  // computed before the update.
+  // True for the backward pass of attention, for a product that adds to a weight gradient, and for the computation of the
+  // gradient norm before the update.
   bool gradient = false;
   OfHead head = OfHead::no;
 };
 
-// A part of a step: a pass of one micro-batch through one chunk of the model, or what comes after all passes.
+// A part of a step: a pass of one micro-batch through one chunk of the model, or the work after all passes.
 struct StepPart {
   enum class Kind : std::uint8_t { forward, backward, weights, rest } kind = Kind::rest;
   std::int64_t micro_batch = 0, chunk = 0;
@@ -50,10 +50,10 @@ class Meter : public CopyMeter {
 
 struct Queue {
   int threads = 1;
-  const DeviceKernels* device = nullptr;  // null: on the host
+  const DeviceKernels* device = nullptr;  // null: kernels run on the host
   void* stream = nullptr;                 // a cudaStream_t of that device; null: the default stream
   Meter* meter = nullptr;                 // null: the work of kernels on phantom tensors is not recorded
-  OfHead head = OfHead::no;               // what the next kernels belong to
+  OfHead head = OfHead::no;               // the part of the head that the next kernels belong to
   KernelTimer* timer = nullptr;           // null: kernels are not timed
 
   void note(Work work, double amount) const { note({.work = work, .amount = amount, .bytes = amount}); }
@@ -63,27 +63,31 @@ struct Queue {
   }
 };
 
-// Maps a tensor's rows to tokens of the step's global batch. A rank has consecutive samples from `first_sample` on, and
-// `tokens` tokens of each sample, one per row. The tensor begins at row `first_row` of these rows. Random numbers are keyed
-// by the global token index, so a mask does not depend on how the batch is split.
+// Maps a tensor's rows to tokens of the step's global batch. A rank has consecutive samples, starting at `first_sample`, and
+// `tokens` tokens of each sample. Each token is one row. The tensor begins at row `first_row` of these rows. Random numbers
+// are keyed by the global token index, so a mask does not depend on how the batch is split.
 //
 //   place      a token's index in its sequence: consecutive from first_token, or given by the table `places`; ascending
 //   position   a token's index in its document; a sequence that is not packed is one document
 struct Tokens {
-  std::int64_t first_sample = 0, sequence = 1;  // `sequence`: the number of tokens in a whole sample
-  std::int64_t first_token = 0, tokens = 1;     // this rank's part of each sample
+  std::int64_t first_sample = 0, sequence = 1;  // `sequence`: the number of tokens in a complete sample
+  std::int64_t first_token = 0, tokens = 1;     // first token and number of tokens of this rank's part of each sample
   std::int64_t first_row = 0;
-  const std::int32_t* places = nullptr;     // per row of all samples, where the kernel runs; null: consecutive tokens
+  const std::int32_t* places = nullptr;     // one per row of all samples, in the memory of the kernel's device; null:
+                                            // consecutive tokens
   const std::int32_t* positions = nullptr;  // null: equal to the places
 
   constexpr std::int64_t place(std::int64_t row) const {
     return places ? places[first_row + row] : first_token + (first_row + row) % tokens;
   }
   constexpr std::int64_t position(std::int64_t row) const { return positions ? positions[first_row + row] : place(row); }
-  constexpr std::int64_t start(std::int64_t row) const { return place(row) - position(row); }  // place of its document
+  constexpr std::int64_t start(std::int64_t row) const {
+    return place(row) - position(row);
+  }  // the place at which the
+     // row's document begins
   constexpr std::int64_t sample(std::int64_t row) const { return first_sample + (first_row + row) / tokens; }
   constexpr std::int64_t global(std::int64_t row) const { return sample(row) * sequence + place(row); }
-  constexpr std::int64_t end() const { return places ? sequence : first_token + tokens; }  // after the last place
+  constexpr std::int64_t end() const { return places ? sequence : first_token + tokens; }  // one more than the last place
 };
 
 // Calls f(Type<T>{}) for a floating-point dtype.

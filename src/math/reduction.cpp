@@ -11,8 +11,8 @@
 namespace chorale {
 namespace {
 
-// The common case of two sources, without an intermediate buffer. Each iteration reads its elements before it writes them
-// and touches no others, so the results may be written over the sources (hence ivdep).
+// Handles the common case of two sources without an intermediate buffer. Each iteration reads its elements before it writes
+// them and accesses no other elements. The results may therefore overwrite the sources, and ivdep is valid.
 template <Redop op, class T>
 void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_t count) {
   const auto sum = [&](std::int64_t i) {
@@ -29,7 +29,7 @@ void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_
   }
 }
 
-// Reduces piece by piece. A piece stays in the L1 cache while all sources are added to it.
+// Reduces piece by piece. A piece stays in the L1 cache until all sources have been added to it.
 template <Redop op, class T>
 void reduce_typed(std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count) {
   const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]); };

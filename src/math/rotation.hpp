@@ -1,9 +1,10 @@
-// The rotation of a rotary position by an angle, as its cosine and sine. Cosine and sine are computed from sums and
-// products with explicit roundings, so host and device agree to the bit. Different libm implementations would not.
+// The rotation by a rotary position's angle, given as cosine and sine. Cosine and sine are computed from sums and products
+// with explicit roundings, so host and device results are bit-identical. Results of different libm implementations would
+// differ.
 //
 //   pair i of `half` pairs:  angle = position · base^(−i/half)
-//   position = 32·c + f:     rotation(position) = rotation(32·c) · rotation(f), so tables over c and over f < 32
-//                            serve a whole sequence
+//   position = 32·c + f:     rotation(position) = rotation(32·c) · rotation(f), so one table over c and one over f < 32
+//                            are enough for a complete sequence
 //
 //              greatest error         where
 //   turn       1.8e-16 absolute       angles up to 10⁷
@@ -24,7 +25,7 @@ struct Turn {
 
 namespace parts {
 
-// The nearest integer: at this magnitude a double has no fraction bits.
+// Returns the nearest integer. After the shift is added, a double has no fraction bits.
 [[gnu::always_inline]] constexpr double nearest(double x) {
   constexpr double shift = 0x1.8p52;
   return (x + shift) - shift;
@@ -60,7 +61,7 @@ namespace parts {
   return {(quarters + 1) & 2 ? -x : x, quarters & 2 ? -y : y};
 }
 
-// The rotation of a position from its two parts. All code uses this product, so that the bits agree.
+// Computes the rotation of a position from its two parts. All code uses this product, so that all results are bit-identical.
 inline constexpr std::int64_t fine_positions = 32;
 [[gnu::always_inline]] constexpr Turn turn_of(std::int64_t position, double frequency) {
   const auto coarse = static_cast<double>(position / fine_positions * fine_positions);

@@ -1,12 +1,12 @@
-// Scores, choices and weights of single tokens, for the host and for devices; router_gradient.hpp has the gradients. T is
-// float or double. A team is the set of threads that process one token: one thread on the host, a warp on a device. The
+// Scores, choices and weights of single tokens, for the host and for devices. router_gradient.hpp computes the gradients. T
+// is float or double. A team is the set of threads that process one token: one thread on the host, a warp on a device. The
 // threads split the experts:
 //
-//   a value per expert     expert i by thread i % size      e.g. exponentials
-//   a sum or a maximum     by every thread, in ascending order, so that host and device have the same bits
+//   a value per expert     thread i % size computes expert i                 e.g. exponentials
+//   a sum or a maximum     every thread computes it in ascending order, so host and device results are bit-identical
 //
-// A token's values lie in a Room, which all threads of its team can read. Functions end with team.sync(), so that the next
-// function reads what all threads have written.
+// The values of a token are stored in a Room, which all threads of the token's team can read. Functions end with
+// team.sync(), so that the next function reads the values that all threads have written.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 
 namespace chorale::routing {
 
-// A team of one.
+// A team of one thread.
 struct Alone {
   static constexpr std::int64_t size = 1;
   constexpr std::int64_t lane() const { return 0; }
@@ -30,7 +30,7 @@ template <class Team, class F>
   for (std::int64_t i = team.lane(); i < count; i += Team::size) f(i);
 }
 
-// The fields of a RoutingRule that the routing of one token needs. Small enough to be a kernel argument.
+// The fields of a RoutingRule that are needed to route one token. TokenRule is small enough to be a kernel argument.
 struct TokenRule {
   std::int64_t experts, chosen, groups, groups_chosen;
   RouterScore score;
@@ -75,7 +75,7 @@ constexpr T natural_log(T x) {
   return std::log(x);
 }
 
-// shares ← softmax(x). Returns log Σ exp(x). `shares` may be x.
+// shares ← softmax(x). Returns log Σ exp(x). `shares` may be the same array as x.
 template <class Team, class T>
 constexpr T softmax(Team team, const T* x, std::int64_t count, T* shares) {
   T maximum = x[0], sum = 0;
@@ -90,7 +90,7 @@ constexpr T softmax(Team team, const T* x, std::int64_t count, T* shares) {
   return maximum + natural_log(sum);
 }
 
-// shares ← scores / Σ scores. A tiny value added to the sum prevents 0/0. `shares` may be `scores`.
+// shares ← scores / Σ scores. A tiny value added to the sum prevents 0/0. `shares` may be the same array as `scores`.
 template <class Team, class T>
 constexpr void divide_by_sum(Team team, const T* scores, std::int64_t count, T* shares) {
   T sum = static_cast<T>(1e-20);
@@ -100,8 +100,8 @@ constexpr void divide_by_sum(Team team, const T* scores, std::int64_t count, T* 
   team.sync();
 }
 
-// The order in which ids are chosen: by descending score, and for equal scores the smaller id first. NaN is the highest
-// score.
+// Defines the order in which ids are chosen: by descending score, and for equal scores the smaller id first. NaN is the
+// highest score.
 template <class T>
 constexpr bool higher(T a, T b) {
   return a > b || (a != a && b == b);
@@ -111,15 +111,15 @@ constexpr bool precedes(const T* scores, std::int64_t a, std::int64_t b) {
   return higher(scores[a], scores[b]) || (!higher(scores[b], scores[a]) && a < b);
 }
 
-// Moves the n best ids to the front, the best first. On the host only.
+// Moves the n best ids to the front, best first. Only for the host.
 template <class T>
 void best_first(std::vector<std::int32_t>& ids, std::int64_t n, const T* scores) {
   std::partial_sort(ids.begin(), ids.begin() + n, ids.end(),
                     [&](std::int32_t a, std::int32_t b) { return precedes(scores, a, b); });
 }
 
-// The first id in [first, end) that comes after `last` in this order. If `last` is −1, this is the best id. The result −1
-// means none.
+// Returns the first id in [first, end) that comes after `last` in this order. If `last` is −1, returns the best id. Returns
+// −1 if there is no such id.
 template <class T>
 constexpr std::int64_t next_best(const T* scores, std::int64_t first, std::int64_t end, std::int64_t last) {
   std::int64_t best = -1;
@@ -128,7 +128,7 @@ constexpr std::int64_t next_best(const T* scores, std::int64_t first, std::int64
   return best;
 }
 
-// Which experts a token may choose: those of its best groups.
+// The experts that a token may choose: those of its best groups.
 template <class T>
 class OpenGroups {
  public:
@@ -152,7 +152,7 @@ class OpenGroups {
 
  private:
   const T* of_groups_;
-  std::int64_t size_, last_ = -1;  // last_: the worst of the best groups; −1: all groups are open
+  std::int64_t size_, last_ = -1;  // last_: the worst of the best groups; −1: all groups may be chosen
 };
 
 template <class Team, class T>
@@ -166,8 +166,8 @@ constexpr void set_scores(Team team, const TokenRule& rule, const T* logits, T* 
   team.sync();
 }
 
-// The scores by which a token chooses. If there are biases, these scores are written over the room's slopes. `bias` may be
-// null.
+// Returns the scores by which a token chooses. If there are biases, these scores overwrite the room's `slopes`. `bias` may
+// be null.
 template <class Team, class T>
 constexpr const T* scores_of_choice(Team team, const TokenRule& rule, const Room<T>& room, const float* bias) {
   if (!bias) return room.scores;
@@ -176,7 +176,7 @@ constexpr const T* scores_of_choice(Team team, const TokenRule& rule, const Room
   return room.slopes;
 }
 
-// The weights of the chosen experts, before they are multiplied by `scale`.
+// Computes the weights of the chosen experts, without the factor `scale`.
 template <class Team, class T>
 constexpr void weigh(Team team, const TokenRule& rule, const T* scores, const std::int32_t* chosen, T* weights) {
   each(team, rule.chosen, [&](std::int64_t j) { weights[j] = scores[chosen[j]]; });
@@ -185,7 +185,7 @@ constexpr void weigh(Team team, const TokenRule& rule, const T* scores, const st
   if (rule.score == RouterScore::sigmoid && rule.chosen > 1) divide_by_sum(team, weights, rule.chosen, weights);
 }
 
-// ranks ← the scores by which a full expert chooses among tokens.
+// ranks ← the scores by which a full expert chooses among tokens
 template <class Team, class T>
 constexpr void set_ranks(Team team, const TokenRule& rule, const Room<T>& room, const std::int32_t* chosen, T* ranks) {
   const bool logits = rule.score == RouterScore::softmax_of_chosen;

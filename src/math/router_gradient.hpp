@@ -1,4 +1,4 @@
-// Gradients of single tokens, for the host and for devices (router.hpp).
+// Gradients for single tokens, for the host and for devices (router.hpp).
 //
 //   dweights ─┬─ softmax: slopes of the chosen shares ──────────┐
 //             └─ other scores: through the weights ─────┐       ├─ through the shares of all experts ─┐
@@ -9,8 +9,8 @@
 
 namespace chorale::routing {
 
-// dx ← the gradient of softmax with respect to its inputs, for the gradient `slopes` with respect to its shares. If the
-// shares are σ/Σσ, then (1 − σ)·dx is the gradient with respect to the inputs of σ. `slopes` may be dx.
+// dx ← the gradient with respect to the inputs of a softmax, given `slopes`, the gradient with respect to its shares. If the
+// shares are σ/Σσ, then (1 − σ)·dx is the gradient with respect to the inputs of σ. `slopes` may be the same array as dx.
 template <class Team, class T>
 constexpr void through_shares(Team team, const T* shares, const T* slopes, std::int64_t count, T* dx) {
   T mean = 0;
@@ -20,8 +20,8 @@ constexpr void through_shares(Team team, const T* shares, const T* slopes, std::
   team.sync();
 }
 
-// The gradient of the loss with respect to a token's logits; see routing_gradient. `counts`: how many choices went to each
-// expert, which gives f_e (RoutingRule::counts). Null without a balance loss.
+// The gradient of the loss with respect to a token's logits; see routing_gradient. counts: the number of choices of each
+// expert, which determines f_e (RoutingRule::counts). Null if there is no balance loss.
 template <class Team, class T>
 class TokenGradient {
  public:
@@ -34,7 +34,7 @@ class TokenGradient {
     T *slopes = room_.slopes, *dw = room_.dweights;
     set_scores(team_, rule_, logits, room_.scores);
     const T log_sum = softmax(team_, logits, experts, room_.shares);
-    // dlogits may overwrite the logits from here on.
+    // dlogits may overwrite the logits after this line.
     const T pull = static_cast<T>(2 * factor_ * rule_.z) * log_sum;
     each(team_, experts, [&](std::int64_t e) { dlogits[e] = rule_.z > 0 ? pull * room_.shares[e] : 0; });
     const bool balances = set_balance_slopes(counts);
@@ -49,8 +49,8 @@ class TokenGradient {
   }
 
  private:
-  // slopes ← the balance loss's gradient with respect to the share P of each expert. Returns false if there is none:
-  // without a balance loss, or before the first step, when the counts of the previous step are zeros.
+  // slopes ← the balance loss's gradient with respect to the share P of each expert. Returns false if that gradient is zero.
+  // This is the case without a balance loss, and in the first step, in which the counts of the previous step are zeros.
   constexpr bool set_balance_slopes(const std::int64_t* counts) const {
     std::int64_t choices = 0;
     for (std::int64_t e = 0; counts && e < rule_.experts; ++e) choices += counts[e];
@@ -62,7 +62,7 @@ class TokenGradient {
     return some;
   }
 
-  // Adds the gradient with respect to the chosen scores, if the weights are shares among the chosen experts only.
+  // Adds the gradient with respect to the chosen scores, if the weights are shares of the chosen experts only.
   constexpr void add_through_weights(const std::int32_t* chosen, T* dlogits) const {
     const std::int64_t k = rule_.chosen;
     T *weights = room_.weights, *dw = room_.dweights;

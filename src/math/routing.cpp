@@ -16,8 +16,8 @@ namespace {
 
 using namespace routing;
 
-// Chooses a token's experts, in ascending order. `bias` may be null. `ids` is scratch space for the experts of the token's
-// groups.
+// Chooses the experts of a token, in ascending order. `bias` may be null. `ids` is scratch space for the experts of the
+// token's groups.
 template <class T>
 void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::vector<std::int32_t>& ids,
             std::int32_t* chosen) {
@@ -31,13 +31,13 @@ void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::
   std::sort(chosen, chosen + rule.chosen);
 }
 
-// Sets the places of the choices that exceed the capacity to −1, sequence by sequence. `ranks`: see set_ranks.
+// Sets the places of the choices that exceed the capacity to −1, sequence by sequence. For `ranks`, see set_ranks.
 template <class T>
 void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chosen, const T* ranks, std::int32_t* places,
           int threads) {
   const std::int64_t choices = rule.sequence * rule.chosen, most = rule.most_of_expert();
   parallel_for(threads, tokens / rule.sequence, [&](std::int64_t first, std::int64_t last) {
-    std::vector<std::vector<std::int32_t>> takes(static_cast<std::size_t>(rule.experts));  // choices by expert
+    std::vector<std::vector<std::int32_t>> takes(static_cast<std::size_t>(rule.experts));  // the choices of each expert
     for (std::int64_t sequence = first; sequence < last; ++sequence) {
       for (auto& list : takes) list.clear();
       for (std::int64_t i = sequence * choices; i < (sequence + 1) * choices; ++i)
@@ -51,7 +51,7 @@ void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chos
   });
 }
 
-// Numbers the rows of all choices that were not dropped, by (expert, token). Returns the counts.
+// Numbers the rows of all kept choices by (expert, token). Returns the counts.
 std::vector<std::int64_t> numbered(const RoutingRule& rule, std::int64_t tokens, const Leaves& leaves,
                                    const std::int32_t* chosen, std::int32_t* places) {
   const std::int64_t k = rule.chosen, all = leaves.count(tokens);
@@ -66,7 +66,7 @@ std::vector<std::int64_t> numbered(const RoutingRule& rule, std::int64_t tokens,
   return counts;
 }
 
-// On a device this copies the choices to the host.
+// On a device, this function copies the choices to the host.
 void count_drops(const RoutingRule& rule, Routing& routing) {
   routing.dropped.assign(static_cast<std::size_t>(rule.experts), 0);
   if (rule.capacity == 0) return;
@@ -121,7 +121,7 @@ void RoutingRule::check() const {
                 "change --moe-aux-loss-coeff or --moe-z-loss-coeff");
 }
 
-// Rounding may push the floating-point product just above an integer. This must not add a row.
+// Rounding may increase the floating-point product to just above an integer. Such a rounding error must not add a row.
 std::int64_t RoutingRule::most_of_expert() const {
   if (capacity == 0) return sequence;
   const double rows =

@@ -1,4 +1,5 @@
-// The router of a mixture of experts (Shazeer et al. 2017): which k of E experts each token uses, and with which weights.
+// The router of a mixture of experts (Shazeer et al. 2017). The router decides which k of E experts each token uses, and
+// with which weights.
 //
 //   logits [T,E] ─ scores ─ best k ─ weights ─ drops ─▶ chosen, weights, places [T,k]       slots.hpp copies the rows
 //
@@ -8,39 +9,38 @@
 //      token 2                 0 1       1 3         row 2: token 1 of expert 1 …
 //      token 3                 1 2      −1 6         expert 1 takes only 2 tokens, so it dropped token 3
 //
-// The definition mentions no layout and no micro-batch. The choices of a token depend only on its own logits. Drops and the
-// balance loss depend on its sequence.
+// The definition is independent of the layout and the micro-batches. The choices of a token depend only on its own logits.
+// Drops and the balance loss depend on the token's sequence.
 //
 //   score of expert e                                 weight of a chosen expert
-//   softmax_of_chosen   l_e                           softmax over the k chosen logits: Mixtral. Qwen3-MoE's softmax over
-//                                                     all experts, divided by its sum over the chosen, is the same number
+//   softmax_of_chosen   l_e                           softmax over the k chosen logits: Mixtral. Qwen3-MoE divides a softmax
+//                                                     over all experts by its sum over the chosen ones: the same value
 //   softmax             softmax over all E logits     the score
 //   sigmoid             σ(l_e)                        the score divided by the sum of the k chosen scores: DeepSeek-V3
 //
-// A token chooses the k experts with the highest scores; for equal scores, the expert with the smaller index. NaN counts as
-// the highest score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are in ascending
-// order. For k = 1 a sigmoid is not divided. softmax_of_chosen is then always 1, and only the two losses below train its
-// router.
+// A token chooses the k experts with the highest scores; if scores are equal, the expert with the smaller index. NaN counts
+// as the highest score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are listed in
+// ascending order. For k = 1, a sigmoid score is not divided. For k = 1, softmax_of_chosen is always 1, and only the two
+// losses below train its router.
 //
-// Bias (DeepSeek-V3): a token chooses by score + bias, for experts and for groups. The weights come from the scores alone,
-// and no gradient reaches the biases.
+// Bias (DeepSeek-V3): a token chooses by score + bias, both for experts and for groups. The weights depend only on the
+// scores, and the biases get no gradient.
 //
 // Groups (DeepSeek-V3): neighboring experts form groups. A group's score is the sum of its best k / groups_chosen scores. A
 // token chooses only among the experts of its best `groups_chosen` groups.
 //
-// Capacity: an expert takes at most C = ⌈capacity·k·s/E⌉ tokens of a sequence of s tokens. It drops the tokens with the
-// lowest scores; for equal scores, the later token. For this order softmax_of_chosen uses the softmax over all experts,
-// because logits of different tokens cannot be compared, and for k = 1 all weights are 1. A dropped choice has the weight 0
-// and no row.
+// Capacity: an expert takes at most C = ⌈capacity·k·s/E⌉ tokens of a sequence of s tokens. The expert drops the tokens with
+// the lowest scores; if scores are equal, it drops the later token. To rank tokens, softmax_of_chosen uses the softmax over
+// all experts. The reason is that logits of different tokens cannot be compared, and that for k = 1 all weights are 1. A
+// dropped choice has the weight 0 and no row.
 //
-// Two losses are part of the step's summed loss, which is divided by the number of the step's tokens:
+// Two losses are added to the summed loss of the step, which is divided by the step's number of tokens:
 //
-//   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the share of the k·s choices that went to expert e, before drops,
+//   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the fraction of the k·s choices for expert e, before drops, and
 //                                     without a gradient. P_e: mean over tokens of softmax(l)_e; for sigmoid of σ(l_e)/Σσ(l)
-//                                     With `counts`, f_e comes from these counts instead, which
-//                                     may be the previous step's. Before the first step they are
-//                                     zeros. All f_e are then 1/E, and the constant loss has no
-//                                     gradient
+//                                     With `counts`, f_e is computed from these counts instead, which may be the counts of
+//                                     the previous step. Before the first step, the counts are zeros. All f_e are then 1/E,
+//                                     and the loss is constant and has no gradient
 //   z · log²(Σ_e exp(l_e))            per token (Zoph et al. 2022)
 //
 // Logits, weights and their gradients are f32 (f64 in tests that compute in f64). The cost per token is E exponentials and a
@@ -61,66 +61,69 @@ struct RoutingRule {
   RouterScore score = RouterScore::softmax_of_chosen;
   double scale = 1;
   std::int64_t groups = 1, groups_chosen = 1;
-  double capacity = 0;        // the factor; 0: nothing is dropped
+  double capacity = 0;        // the capacity factor; 0: no choice is dropped
   std::int64_t sequence = 1;  // s
   double balance = 0, z = 0;  // coefficients of the two losses
-  Tensor bias = {};           // f32 [E]: added to the scores for the choice; empty: none
-  // i64 [n,E], which gives f_e: for each of n equal parts of the tokens, how many choices went to each expert. Empty: f_e is
-  // counted from the tokens' own sequences.
+  Tensor bias = {};           // f32 [E]: added to the scores for the choice; empty: no bias
+  // i64 [n,E]: for each of n equal parts of the tokens, the number of choices of each expert, from which f_e is computed.
+  // Empty: f_e is computed from the choices in the tokens' own sequences.
   Tensor counts = {};
 
   void check() const;                   // throws a usage error for impossible values
-  std::int64_t most_of_expert() const;  // C, the most rows of one expert from one sequence; s without a capacity
-  // The largest number of rows that `own` of the experts together can get from `of_each` tokens of each sequence. Some
-  // routing reaches this number. Without a capacity, every routing gives all E experts together exactly this number.
+  std::int64_t most_of_expert() const;  // C, the most rows that one expert gets from one sequence; s without a capacity
+  // The largest number of rows that `own` of the experts together can get from `of_each` tokens of each sequence. There is a
+  // routing that reaches this number. Without a capacity, every routing gives exactly this number of rows to all E experts
+  // together.
   std::int64_t most_rows(std::int64_t sequences, std::int64_t of_each, std::int64_t own) const;
 };
 
 // The routing of the T tokens of a micro-batch. A leaf is a fixed number of consecutive tokens of a sequence.
 struct Routing {
-  Tensor chosen;                      // i32 [T,k]: experts, ascending within a token
-  Tensor weights;                     // [T,k] in the type of the logits; 0 where dropped
-  Tensor places;                      // i32 [T,k]: the row in the list sorted by (expert, token); −1 where dropped
-  std::vector<std::int64_t> counts;   // [E, leaves]: the rows of each expert that come from each leaf
-  std::vector<std::int64_t> dropped;  // [E]: the dropped choices of each expert
-  // In a plan: the experts [s,k] of the tokens of every sequence, −1 where dropped. Otherwise empty.
+  Tensor chosen;                      // i32 [T,k]: experts, in ascending order for each token
+  Tensor weights;                     // [T,k] in the type of the logits; 0 for a dropped choice
+  Tensor places;                      // i32 [T,k]: the row in the list sorted by (expert, token); −1 for a dropped choice
+  std::vector<std::int64_t> counts;   // [E, leaves]: the number of rows that each expert gets from each leaf
+  std::vector<std::int64_t> dropped;  // [E]: the number of dropped choices of each expert
+  // In a plan: the experts [s,k] of the tokens of every sequence, with −1 for a dropped choice. Otherwise empty.
   std::vector<std::int32_t> planned = {};
 };
 
-// Allocates the tensors in `memory` as activations; their sizes depend only on T and k. With a capacity or a balance loss,
-// the tokens must be whole sequences. `forced`: the experts [s,k] of each position (forced_routing.hpp); empty: the router
-// chooses. In a plan (phantom logits) the tokens must be whole sequences of whole leaves. Its counts follow from `forced`,
-// or from balanced routing if the router would choose.
+// Routes the tokens. Allocates the tensors in `memory` as activations; their sizes depend only on T and k. With a capacity
+// or a balance loss, the tokens must form complete sequences. forced: the experts [s,k] of each position
+// (forced_routing.hpp); empty: the router chooses. In a plan (phantom logits), the tokens must form complete sequences that
+// consist of complete leaves. The counts of a plan are those of `forced`, or of a balanced routing if the router would
+// choose.
 Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced = {});
 
-// The two halves of route(). The first makes all choices. Its places only mark drops: −1 if dropped, otherwise 0.
+// The first half of route(), which makes all choices. The places only mark drops at this point: −1 if dropped, otherwise 0.
 Routing choose_experts(const Tensor& logits, const RoutingRule& rule, Allocator& memory, const Queue& queue,
                        std::span<const std::int32_t> forced = {});
-// The second half, which also works on a subset of the tokens. It counts the drops marked in the places and numbers all
-// other rows.
+// The second half of route(), which also works on a subset of the tokens. number_rows counts the drops that are marked in
+// the places, and assigns row numbers to all other choices.
 void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue);
 
-// counts [n,E] i64: how many choices in each of n equal parts of the tokens went to each expert, before drops.
+// counts [n,E] i64: the number of choices of each expert in each of n equal parts of the tokens, before drops.
 void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queue);
 
-// The gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights; it is
-// ignored where a choice was dropped. `factor` multiplies the gradients of the two losses. dlogits may be logits.
+// Computes the gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights;
+// it is ignored for dropped choices. `factor` multiplies the gradients of the two losses. dlogits may be the same tensor as
+// logits.
 void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
                       const Tensor& dweights, double factor, const Tensor& dlogits, const Queue& queue);
 
-// The counts [E, leaves] of one sequence with these choices [s,k], if a full expert drops the later tokens. In a run the
-// scores may drop different tokens, but equally many per expert and sequence.
+// Returns the counts [E, leaves] for one sequence with these choices [s,k], assuming that a full expert drops the later
+// tokens. In a run, the scores may determine different drops, but the number of drops per expert and sequence is the same.
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, const Leaves& leaves);
 
-// The experts [s,k] of the tokens of every sequence, as a plan assumes them: `forced`, or balanced if it is empty; −1 where
-// dropped.
+// Returns the experts [s,k] that a plan assumes for the tokens of every sequence: `forced`, or a balanced routing if
+// `forced` is empty. Dropped choices are −1.
 std::vector<std::int32_t> planned_choices(const RoutingRule& rule, std::span<const std::int32_t> forced);
 
-// The counts [E, leaves] of samples that all have these choices [t,k], where −1 marks a drop.
+// Returns the counts [E, leaves] for samples that all have these choices [t,k], where −1 marks a drop.
 std::vector<std::int64_t> counts_of_samples(std::int64_t samples, std::span<const std::int32_t> choices,
                                             const RoutingRule& rule, const Leaves& leaves);
-// The given rows of choices [s,k].
+// Returns the given rows of choices [s,k].
 std::vector<std::int32_t> choices_at(std::span<const std::int32_t> choices, std::span<const std::int64_t> rows,
                                      std::int64_t chosen);
 

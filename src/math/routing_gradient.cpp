@@ -10,7 +10,7 @@ namespace {
 
 using namespace routing;
 
-// counts [n, experts]: how many choices in each of n equal parts of the tokens went to each expert.
+// counts [n, experts]: the number of choices of each expert in each of n equal parts of the tokens.
 void count(std::span<const std::int32_t> chosen, std::int64_t experts, std::span<std::int64_t> counts) {
   std::ranges::fill(counts, 0);
   if (chosen.empty()) return;

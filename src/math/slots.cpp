@@ -30,10 +30,10 @@ void check_weights(const Tensor& weights, std::int64_t tokens, const Tensor& slo
           to_string(slots.shape()), name_of(slots.dtype()), to_string(weights.shape()), name_of(weights.dtype()));
 }
 
-// y = Σ_j weights[j]·slots[j] + added for one token. Each element of `added` is read before y is written.
+// Computes y = Σ_j weights[j]·slots[j] + added for one token. Each element of `added` is read before y is written.
 template <class T>
 void add_up(const T* slots, const Statistic<T>* weights, std::int64_t k, const T* added, T* y, std::int64_t width) {
-  constexpr std::int64_t piece = 256;  // columns at a time; their sums stay in the L1 cache
+  constexpr std::int64_t piece = 256;  // columns per piece; their sums stay in the L1 cache
   Statistic<T> sums[piece];
   for (std::int64_t from = 0; from < width; from += piece) {
     const std::int64_t count = std::min(piece, width - from);
@@ -77,7 +77,7 @@ void take_rows(const Tensor& x, const Tensor* weights, const Tensor& places, con
   require_within(rows, places);
   const std::int64_t k = places.dim(1), width = x.dim(1), bytes = width * size_of(x.dtype());
   const std::int32_t* place = places.values<std::int32_t>().data();
-  // Calls move(token, choice, row) for every choice that was not dropped.
+  // Calls move(token, choice, row) for every choice that is not dropped.
   const auto each_choice = [&](auto move) {
     parallel_for(queue.threads, x.dim(0), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first * k; i < last * k; ++i)

@@ -1,24 +1,24 @@
-// Copies rows to and from the experts, and sums the experts' outputs. routing.hpp makes `places` and the weights.
+// Copies rows to and from the experts, and sums the experts' outputs. routing.hpp computes `places` and the weights.
 //
 //   x [T,h] ── take_rows ──▶ rows [R,h], sorted by (expert, token) ── experts ──▶ rows [R,h] ── put_slots ──▶ slots [T,k·h]
 //                                                                                                                 │
 //   y [T,h] ◀────────────────────────────────────────────── add_slots ────────────────────────────────────────────┘
 //
-// The backward pass calls the same functions. take_rows of dy, with weights, gives the gradients of the experts' outputs.
-// put_slots and add_slots, without weights, give dx. The sum over slots is separate from put_slots, because tensor-parallel
-// ranks first sum their slots over ranks.
+// The backward pass calls the same functions. take_rows applied to dy, with weights, returns the gradients of the experts'
+// outputs. put_slots and add_slots, without weights, compute dx. The sum over slots is separate from put_slots, because
+// tensor-parallel ranks first sum their slots over ranks.
 //
-// 16-bit types compute in f32 and round once. y sums the slots in their order; a dot product uses the lanes of
-// lane_sums.hpp. So a token's bits depend only on its own values. Memory-bound.
+// 16-bit types compute in f32 and round once. y sums the slots in slot order, and a dot product uses the lanes of
+// lane_sums.hpp. A token's results therefore depend bit for bit only on its own values. The functions are memory-bound.
 #pragma once
 #include "src/math/queue.hpp"
 
 namespace chorale {
 
-// rows[places[t,j]] = weights[t,j]·x[t] for every choice that was not dropped. Without weights x may have any type.
+// rows[places[t,j]] = weights[t,j]·x[t] for every choice that is not dropped. Without weights, x may have any type.
 void take_rows(const Tensor& x, const Tensor* weights, const Tensor& places, const Tensor& rows, const Queue& queue);
 
-// slots[t,j] = rows[places[t,j]], or zeros where the choice was dropped. Any type, so it also serves partial sums.
+// slots[t,j] = rows[places[t,j]], or zeros for a dropped choice. Rows may have any type, so partial sums are also supported.
 void put_slots(const Tensor& rows, const Tensor& places, const Tensor& slots, const Queue& queue);
 
 // y[t] = Σ_j weights[t,j]·slots[t,j] + added[t]. `weights` and `added` may be null; y may be `added`.

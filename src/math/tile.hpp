@@ -1,5 +1,5 @@
-// The inner matrix product of the attention kernels and of the packed products (exact/chains.hpp), in f32. It computes a few
-// rows of c that are a few vector registers wide. Attention takes eight rows, one or two registers wide:
+// The inner f32 matrix product of the attention kernels and of the packed products (exact/chains.hpp). A panel computes a
+// few rows of c that are a few vector registers wide. For attention, a panel has eight rows of one or two registers:
 //
 //   c[i][j] = fma(a[i][k], b[k][j], c[i][j])      k ascends, one chain of roundings for each element
 //
@@ -8,8 +8,8 @@
 //           ⋮      ⋮                              hide their latency; c stays in registers
 //        a[7][k]  c[7]  ░░░░░░░░ ░░░░░░░░
 //
-// Registers run along j and never along k, so an element's bits do not depend on the vector width. About 230 GFLOP/s with
-// AVX-512 at 3.7 GHz if a and b are in the L1 cache.
+// Registers extend along j and never along k, so results do not depend on the vector width. The rate is about 230 GFLOP/s
+// with AVX-512 at 3.7 GHz if a and b are in the L1 cache.
 #pragma once
 #include <cstdint>
 #if defined(__AVX__)
@@ -18,7 +18,7 @@
 
 namespace chorale::tile {
 
-inline constexpr std::int64_t rows = 8;      // per product
+inline constexpr std::int64_t rows = 8;      // rows per product
 inline constexpr std::int64_t columns = 16;  // the number of columns of b and c is a multiple of this
 
 #if defined(__AVX512F__)
@@ -31,7 +31,7 @@ inline constexpr int lanes = 4, registers = 1;
 using Register [[gnu::vector_size(4 * lanes)]] = float;
 using Unaligned [[gnu::vector_size(4 * lanes), gnu::aligned(4)]] = float;
 
-// a[i][k] is at[i·row + k·step]: strides (row, 1) for a plain matrix, (1, row) for a transposed one.
+// Element a[i][k] is at[i·row + k·step]. The strides are (row, 1) for a plain matrix and (1, row) for a transposed one.
 struct Left {
   const float* at;
   std::int64_t row, step;
@@ -45,7 +45,8 @@ struct Sum {
   std::int64_t row;
 };
 
-// a·b + c, by intrinsics: without them, GCC 12 also uses FMA instructions but often keeps the sums in memory.
+// Returns a·b + c. Uses intrinsics, because without them GCC 12 also uses FMA instructions but often keeps the sums in
+// memory.
 inline Register fused(float a, Register b, Register c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(_mm512_set1_ps(a), b, c);
@@ -83,7 +84,7 @@ inline void panel(std::int64_t depth, Left a, Right b, Sum c) {
     for (int j = 0; j < width; ++j) *reinterpret_cast<Unaligned*>(c.at + i * c.row + j * lanes) = sum[i][j];
 }
 
-// Eight rows of c = a·b, or c += a·b with `adds`.
+// Computes eight rows of c = a·b, or of c += a·b with `adds`.
 template <bool adds>
 void product(std::int64_t columns_of_c, std::int64_t depth, Left a, Right b, Sum c) {
   std::int64_t j = 0;

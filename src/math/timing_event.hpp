@@ -1,5 +1,6 @@
-// Timestamps between the kernels of a queue. On the host a TimingEvent is a clock reading; on a device it is an event in the
-// stream, and the host does not wait for it. The event's time is read once the host has waited for a later event anyway.
+// Timestamps between the kernels of a queue. On the host, a TimingEvent is a clock reading. On a device, it is an event in
+// the stream, and the host does not wait for it. The time of the event is read later, when the host has already waited for a
+// subsequent event.
 //
 //   const TimingEvent begun = record_event(queue, clock);   …   const TimingEvent last = record_event(queue, clock);
 //   …                                                        the host waits for the work before `last`
@@ -14,7 +15,7 @@
 namespace chorale {
 
 struct TimingEvent {
-  double host = 0;  // on the host: the time of the recording
+  double host = 0;  // on the host: the time at which the event was recorded
   const DeviceKernels* device = nullptr;
   std::shared_ptr<void> mark;  // on a device: the event in the stream
 };
@@ -22,8 +23,8 @@ TimingEvent record_event(const Queue& queue, const Clock& clock);
 
 struct CompletedEvent {
   TimingEvent event;
-  double at = 0;                                   // when the event was complete, on the host's clock
-  double seconds(const TimingEvent& other) const;  // when another completed event happened, on the host's clock
+  double at = 0;                                   // the time at which the event completed, on the host's clock
+  double seconds(const TimingEvent& other) const;  // the time of a different completed event, on the host's clock
 };
 
 }  // namespace chorale

@@ -1,17 +1,17 @@
-// exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorizes loops over them. FMAs
-// are written out, so the compiler has nothing left to contract and every rounding is explicit. A value therefore has the
-// same bits in a vector, in a loop's tail and alone, on every machine. libm guarantees none of this. constexpr lets nvcc
-// compile the functions for the device too.
+// exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorizes loops over them. FMAs are
+// written explicitly, so the compiler cannot contract anything and every rounding is explicit. A result is therefore
+// bit-identical in a vector, in the tail of a loop and for a single value, and on every machine. libm guarantees none of
+// this. constexpr lets nvcc also compile the functions for the device.
 //
 //              greatest error   where
-//   exp        1.04 ulp         everywhere; 0 below −103.98, subnormal from there to −87.34, infinity above 88.72
-//   exp2       2.02 ulp         from −126 to 127; 2^−126 below; not for 128 and above, nor for NaN
+//   exp        1.04 ulp         everywhere; 0 below −103.98, subnormal from −103.98 to −87.34, infinity above 88.72
+//   exp2       2.02 ulp         from −126 to 127; returns 2^−126 below that range; not for x ≥ 128 or NaN
 //   tanh       2.58 ulp         everywhere; sign of zero kept
-//   sigmoid    2.44 ulp         from −87 up; 0 below −88.73, where the value is under 3e-39
-//   log        0.79 ulp         everywhere, subnormals too; log 0 = −infinity, NaN for negative numbers
+//   sigmoid    2.44 ulp         from −87 up; 0 below −88.73, where the exact value is under 3e-39
+//   log        0.79 ulp         everywhere, including subnormals; log 0 = −infinity, NaN for negative numbers
 //
-// NaN gives NaN. Cost: about 0.25 ns an element with AVX-512, 0.4 to 1 ns with AVX2. The references and f64 use std::exp
-// and the like.
+// A NaN argument gives NaN. Cost: about 0.25 ns per element with AVX-512, 0.4 to 1 ns with AVX2. The reference
+// implementations and f64 use std::exp and similar functions.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -22,8 +22,8 @@ namespace chorale::math {
 
 namespace parts {
 
-// e^x = 2^n · e^r with |r| ≤ ln 2 / 2, and e^r = 1 + tail. Adding 1.5·2^23 rounds x/ln 2 to the integer n, which is then in
-// the last bits of the sum.
+// e^x = 2^n · e^r with |r| ≤ ln 2 / 2, and e^r = 1 + tail. Adding 1.5·2^23 rounds x/ln 2 to the integer n, which is then
+// stored in the last bits of the sum.
 struct Exponential {
   float tail;       // e^r − 1
   std::uint32_t n;  // two's complement
@@ -32,7 +32,7 @@ struct Exponential {
 [[gnu::always_inline]] constexpr Exponential exponential(float x) {
   constexpr float shift = 0x1.8p23f;
   const float shifted = __builtin_fmaf(x, 0x1.715476p+0f, shift), n = shifted - shift;
-  // Uses ln 2 in two parts; the first is short enough for exact products.
+  // Splits ln 2 into two parts; the first part is short enough for exact products.
   const float high = __builtin_fmaf(n, -0x1.62e400p-1f, x);
   const float r = __builtin_fmaf(n, -0x1.7f7d1cp-20f, high);
   float p = __builtin_fmaf(r, 0x1.6db648p-10f, 0x1.123ce0p-7f);  // (e^r − 1 − r)/r², minimax: 3e-9
@@ -52,15 +52,16 @@ struct Exponential {
 
 [[gnu::always_inline]] constexpr float exp(float x) {
   const auto [tail, n] = parts::exponential(parts::at_most(parts::at_least(x, -104.0f), 89.0f));
-  // Scale twice, by half the exponent each. Each factor is a normal number; the product may overflow to infinity or
+  // Scales twice, each time by half the exponent. Each factor is a normal number; the product may overflow to infinity or
   // become subnormal.
   const std::uint32_t half = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) >> 1);
   return (1.0f + tail) * parts::power_of_two(half) * parts::power_of_two(n - half);
 }
 
-// 2^x in half the instructions of exp, for softmax: x = n + r with |r| ≤ 1/2, and n is added to the exponent of 2^r.
+// Computes 2^x with half the instructions of exp, for softmax. x = n + r with |r| ≤ 1/2, and n is added to the exponent of
+// 2^r.
 [[gnu::always_inline]] constexpr float exp2(float x) {
-  constexpr float shift = 0x1.8p23f;  // rounds as above
+  constexpr float shift = 0x1.8p23f;  // rounds as in parts::exponential
   const float within = parts::at_least(x, -126.0f), shifted = within + shift, r = within - (shifted - shift);
   float p = __builtin_fmaf(r, 0x1.5bba14p-10f, 0x1.3cea88p-7f);  // minimax: 9e-8
   p = __builtin_fmaf(p, r, 0x1.c6b752p-5f);
@@ -70,7 +71,7 @@ struct Exponential {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + (std::bit_cast<std::uint32_t>(shifted) << 23));
 }
 
-// With e = e^2|x| − 1, which is accurate near 0: tanh |x| = e/(e + 2).
+// Uses e = e^2|x| − 1, which is accurate near 0: tanh |x| = e/(e + 2).
 [[gnu::always_inline]] constexpr float tanh(float x) {
   const auto [tail, n] = parts::exponential(2.0f * parts::at_most(__builtin_fabsf(x), 10.0f));
   const float scale = parts::power_of_two(n);

@@ -68,8 +68,8 @@ void* Arena::take(std::int64_t bytes) {
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
   const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  // When pieces of at least a huge page are freed, their pages go back to the kernel at once. Smaller pieces seldom start on
-  // a page boundary, so their pages stay allocated for reuse.
+  // When a piece of at least a huge page is freed, its pages are returned to the kernel immediately. Smaller pieces seldom
+  // start on a page boundary, so their pages stay allocated for reuse.
   static_assert(kept_bytes == huge_page - alignment);
   if (length > kept_bytes) return_pages(place, length);
   free_.give_back(offset_of(place), length);

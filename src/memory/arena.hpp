@@ -1,12 +1,13 @@
-// An Arena is one rank's symmetric memory: a large, sparse address range that the other ranks of the host can map too.
-// So these ranks read and write the arena without a copy. Allocation is local; a peer names a location by rank and offset.
+// An Arena is one rank's symmetric memory: a large, sparse address range that other ranks of the host can also map. These
+// ranks therefore read and write the arena without an intermediate copy. Allocation is local; a peer names a location by
+// rank and offset.
 //
 //   rank 0   [ a ··· b ····················· ]        only touched pages cost memory
 //   rank 1   [ ··· c ······· ]  maps rank 0's arena as  [ a ··· b ···· ]
 //
-// The memory is a memfd: a file without a name in any file system, so nothing is left behind however the ranks end. Peers
-// open it through /proc/<pid>/fd; the kernel allows this to processes of the same user. The arena asks for huge pages. The
-// kernel grants them if its setting shmem_enabled is `advise` or `always`.
+// The memory is a memfd, which is a file without a name in any file system. So no file is left behind, however the ranks
+// end. Peers open it through /proc/<pid>/fd, which the kernel allows for processes of the same user. The arena asks for huge
+// pages. The kernel grants huge pages if its setting shmem_enabled is `advise` or `always`.
 #pragma once
 #include "src/base/descriptor.hpp"
 #include "src/memory/memory.hpp"
@@ -34,11 +35,10 @@ class Mapping {
 
 class Arena final : public Memory {
  public:
-  // Pieces of up to this size keep their contents after they are freed, until they are allocated again. So a peer may still
-  // read them.
+  // Freed pieces of up to this size keep their contents until they are allocated again, so a peer may still read them.
   static constexpr std::int64_t kept_bytes = (2 << 20) - 128;
 
-  explicit Arena(std::int64_t bytes);  // bytes of address space; throws if the kernel has no memfd
+  explicit Arena(std::int64_t bytes);  // bytes: size of the address range; throws if the kernel has no memfd
 
   Device device() const override { return {}; }
   void* take(std::int64_t bytes) override;
@@ -49,7 +49,7 @@ class Arena final : public Memory {
   const Mapping& mapping() const { return mapping_; }
   std::int64_t offset_of(const void* place) const { return static_cast<const std::byte*>(place) - mapping_.start(); }
 
-  // Maps the arena of another process of this user.
+  // Maps the arena of a different process of the same user.
   static Mapping of_process(int pid, int file, std::int64_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// The public header include/chorale/buffer.hpp, with the Memory that lends the bytes.
+// Extends the public header include/chorale/buffer.hpp by Memory, which lends a buffer its bytes.
 #pragma once
 #include <chorale/buffer.hpp>
 

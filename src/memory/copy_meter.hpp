@@ -1,4 +1,4 @@
-// Learns which copies between memory and a slow tier a program would make if its tensors had storage.
+// For programs whose tensors have no storage: records the copies between memory and a slow tier that would be made.
 #pragma once
 #include <cstdint>
 
@@ -7,8 +7,8 @@ namespace chorale {
 class CopyMeter {
  public:
   virtual ~CopyMeter() = default;
-  // Called for a copy that starts when all earlier work is done. Returns the copy's number; negative: copies are not
-  // recorded.
+  // Called for a copy that starts after all earlier work is done. Returns the number of the copy. A negative number means
+  // that copies are not recorded.
   virtual int copies(std::int64_t bytes, bool into_memory) = 0;
   virtual void waits_for_copy(int number) = 0;
 };

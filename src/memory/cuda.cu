@@ -19,7 +19,7 @@ extern "C" const DeviceKernels* chorale_cuda_kernels();
 namespace {
 
 // Returns the result of a refused allocation. Clears CUDA's last error, because the caller of take() reports the refusal and
-// later calls must not report it again.
+// no later call should report it again.
 void* refused() {
   errno = cudaGetLastError() == cudaErrorMemoryAllocation ? ENOMEM : ENODEV;
   return nullptr;
@@ -32,7 +32,7 @@ void check(cudaError_t result, const char* call, int device, std::int64_t bytes)
                "the error may come from an earlier kernel: set CUDA_LAUNCH_BLOCKING=1 to find it");
 }
 
-// Copies use the default stream, which waits for all work in the device's other (blocking) streams.
+// Copies use the default stream, which waits for all work in the device's other blocking streams.
 class CudaMemory final : public Memory {
  public:
   // Makes the device current on this thread. Kernels take workspaces from the pool behind cudaMallocAsync. The pool is set
@@ -43,7 +43,7 @@ class CudaMemory final : public Memory {
     cudaMemPool_t pool = nullptr;
     if (cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess)
       cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
-    cudaGetLastError();  // clears the error that a missing device leaves; take() reports it
+    cudaGetLastError();  // clears the error that a missing device causes; take() reports it
   }
   Device device() const override { return {Device::Kind::cuda, index_}; }
   void* take(std::int64_t bytes) override {
@@ -74,7 +74,7 @@ class CudaMemory final : public Memory {
   void clear(void* place, std::int64_t bytes) override {
     check(cudaMemsetAsync(place, 0, static_cast<std::size_t>(bytes), nullptr), "cudaMemsetAsync", index_, bytes);
   }
-  // If CUDA cannot pin the memory, copies still work, but more slowly.
+  // If CUDA cannot pin the memory, copies still work but are slower.
   void pin(void* host, std::int64_t bytes) override {
     if (cudaHostRegister(host, static_cast<std::size_t>(bytes), cudaHostRegisterPortable) != cudaSuccess) cudaGetLastError();
   }

@@ -1,4 +1,4 @@
-// Memory on a CUDA device that takes its bytes from a DeviceLender instead of cudaMalloc. Internal to the CUDA plugin.
+// Memory on a CUDA device that gets its bytes from a DeviceLender instead of cudaMalloc. Internal to the CUDA plugin.
 #pragma once
 #include <memory>
 
@@ -9,7 +9,7 @@ namespace chorale {
 class DeviceLender {
  public:
   virtual ~DeviceLender() = default;
-  virtual void* take(std::int64_t bytes) = 0;  // on the current device; nullptr if refused, with the reason in errno
+  virtual void* take(std::int64_t bytes) = 0;  // on the current device; if refused, returns nullptr and sets errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
 };
 

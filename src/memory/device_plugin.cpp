@@ -21,7 +21,7 @@ constexpr std::string_view mark =
 #include "plugin_mark.stamp"
     ;
 
-// The plugin's path: beside the program or libchorale.so (whichever contains this code), or in lib/chorale of its
+// Returns the plugin's path: next to the program or libchorale.so (whichever contains this code), or in lib/chorale of the
 // installation.
 fs::path beside_us() {
   std::error_code error;
@@ -41,12 +41,12 @@ fs::path beside_us() {
 DevicePlugin::DevicePlugin() {
   const char* named = std::getenv("CHORALE_CUDA_PLUGIN");
   why_not_ = named ? "" : built("without_cuda");
-  if (!why_not_.empty()) return;  // this build has no plugin, so any plugin file belongs to another build
+  if (!why_not_.empty()) return;  // this build has no plugin, so any plugin file belongs to a different build
   const fs::path path = named ? fs::path(named) : beside_us();
   why_not_ = "the CUDA plugin is neither beside the program nor beside libchorale.so (make all builds it)";
   if (path.empty()) return;
-  // Load all kernels now rather than at first launch. Lazy loading may wait for the device while an NCCL kernel on it waits
-  // for a peer that waits for this rank: a deadlock.
+  // Loads all kernels now rather than at the first launch. Lazy loading may wait for the device while an NCCL kernel on the
+  // device waits for a peer. If that peer waits for this rank, the ranks deadlock.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   why_not_ = library_ ? "" : dlerror();

@@ -1,6 +1,6 @@
-// The CUDA plugin: all code that needs the CUDA Toolkit or NCCL, in one shared library that is loaded when a device is
-// requested. So the program itself runs on machines without these libraries. Host code looks up the plugin's functions by
-// name:
+// The CUDA plugin contains all code that needs the CUDA Toolkit or NCCL. The plugin is a shared library that is loaded when
+// a device is requested, so the program itself runs on machines without these libraries. Host code looks up the plugin's
+// functions by name:
 //
 //   auto* probe = plugin.find<CudaDevicesFunction>("chorale_cuda_devices");
 #pragma once
@@ -20,8 +20,8 @@ class Runtime;
 
 class DevicePlugin {
  public:
-  // Uses the path in CHORALE_CUDA_PLUGIN; else looks beside the program, beside libchorale.so, and in lib/chorale of the
-  // installation. If loading fails, why_not() says why.
+  // Uses the path in CHORALE_CUDA_PLUGIN if it is set. Otherwise looks in the program's folder, in the folder of
+  // libchorale.so, and in lib/chorale of the installation. If loading fails, why_not() returns the reason.
   DevicePlugin();
 
   bool loaded() const { return bool(library_); }
@@ -42,7 +42,7 @@ class DevicePlugin {
   struct LibraryTraits {
     using type = void*;
     static type none() { return nullptr; }
-    static void close(type) noexcept {}  // never unloaded: CUDA's own threads outlive a dlclose
+    static void close(type) noexcept {}  // never unloaded, because CUDA's own threads outlive a dlclose
   };
   void* symbol(const char* name) const;
   [[noreturn]] void refuse(const char* name) const;
@@ -50,15 +50,15 @@ class DevicePlugin {
   std::string why_not_;
 };
 
-// Throws an error on behalf of the plugin: what happened, the numbers, the fix. The program defines this function, because
-// nvcc cannot compile our error classes.
+// Throws an error on behalf of the plugin. The arguments are the event, the values and the fix. The program defines this
+// function, because nvcc cannot compile Chorale's error classes.
 [[noreturn]] void device_error(const std::string& what, const std::string& numbers, const std::string& fix);
 
-// ── the plugin's functions, with C linkage, found by name ──
+// ── the plugin's functions: they have C linkage and are found by name ──
 
-// Returns a hash of all headers the plugin was compiled with (plugin_mark in the Makefile). Headers determine the layout of
-// virtual tables and of the kernel table. With different headers, calls would go to wrong addresses, so such a plugin is
-// refused.
+// Returns a hash of all headers that the plugin was compiled with (plugin_mark in the Makefile). Headers determine the
+// layout of virtual tables and of the kernel table. A plugin that was compiled with different headers is refused, because
+// calls would jump to wrong addresses.
 using PluginMarkFunction = const char*();
 
 struct CudaDevice {
@@ -68,20 +68,20 @@ struct CudaDevice {
 };
 // Fills up to `most` devices. Returns the number of devices, or -1 with a reason of up to 255 characters.
 using CudaDevicesFunction = int(CudaDevice* devices, int most, char* reason);
-// A new Memory on a device, or pinned host memory if the index is -1. The caller deletes it.
+// Returns a new Memory on a device, or pinned host memory if the index is -1. The caller deletes it.
 using CudaMemoryFunction = Memory*(int index);
-// Returns 0 if NCCL loads. Writes its version, or why it does not work, in up to 255 characters.
+// Returns 0 if NCCL loads. Writes its version, or the reason for the failure, in up to 255 characters.
 using NcclProbeFunction = int(char* text);
 
-// Memory on a device, or pinned host memory (index -1); throws without a plugin. If the device does not work, the error
-// appears only at the first allocation.
+// Returns memory on a device, or pinned host memory if the index is -1. Throws if no plugin is loaded. If the device does
+// not work, the first allocation reports the error.
 std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index);
 
-// The devices CUDA sees; if there are none, *why_none gets the reason.
+// The devices that CUDA sees. If there are none, *why_none gets the reason.
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none);
 
-// Which device this rank uses. The ranks of a host take its devices round-robin, so ranks share a device if the host has
-// more ranks than devices.
+// The device that this rank uses. The ranks of a host are assigned to its devices round-robin, so ranks share a device if
+// the host has more ranks than devices.
 struct DeviceShare {
   int place, ranks, devices;  // this rank's index on its host, ranks on that host, devices that those ranks share
 

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t alignment = 64;  // one cache line, one AVX-512 register
+constexpr std::int64_t alignment = 64;  // one cache line, which is also the size of an AVX-512 register
 
 std::size_t rounded_up(std::int64_t bytes) {
   return static_cast<std::size_t>((bytes + alignment - 1) / alignment * alignment);
@@ -27,7 +27,7 @@ class AtOnce final : public AsyncCopy {
   Memory& memory_;
 };
 
-// A copy of phantom bytes. On a device, a send copies into memory; in a slow tier, a fetch does.
+// A copy of phantom bytes. For a device, a send copies into memory; for a slow tier, a fetch does.
 class PhantomCopy final : public AsyncCopy {
  public:
   PhantomCopy(CopyMeter* meter, bool on_device) : meter_(meter), on_device_(on_device) {}

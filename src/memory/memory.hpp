@@ -1,5 +1,5 @@
 // Allocation of memory. A Memory lends bytes of one kind: from the heap, a file or a GPU, or phantom bytes. Phantom bytes
-// are counted but not stored; they show how much memory a run would need. Ledgers: chorale/ledger.hpp.
+// are counted but not stored; they show how much memory a run would need. For ledgers, see chorale/ledger.hpp.
 //
 //   Ledger ── Buffer ── lent by ── Memory (host | file | phantom | cuda | pinned)
 #pragma once
@@ -16,8 +16,8 @@ namespace chorale {
 
 struct DeviceKernels;  // src/math/device_kernels.hpp
 
-// Free blocks that a memory keeps for reuse. largest / bytes measures fragmentation: it is 1 if all free bytes are one
-// block. If the ratio is small, a large request may need fresh memory although enough bytes are free in total.
+// The free blocks that a memory keeps for reuse. largest / bytes measures fragmentation; it is 1 if all free bytes form one
+// block. If the ratio is small, a large request may need fresh memory although the total of free bytes would suffice.
 struct KeptBlocks {
   std::int64_t bytes = 0, largest = 0;
 };
@@ -29,29 +29,29 @@ class Memory {
   virtual bool stores() const { return true; }  // whether blocks have storage; false for phantom memory
   virtual void* take(std::int64_t bytes) = 0;   // aligned to 64 bytes; if it fails, returns nullptr and sets errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
-  virtual std::int64_t free_bytes() const { return -1; }  // how many bytes it could still lend; −1: unknown
+  virtual std::int64_t free_bytes() const { return -1; }  // how many bytes the memory could still lend; −1: unknown
 
   virtual KeptBlocks kept() const { return {}; }
   virtual void return_kept() noexcept {}  // frees the kept blocks
-  // Tells the memory that the contents of a lent block are no longer needed, so the kernel may take back its pages. Only
-  // needed for memory that does not give up pages when the block itself is returned.
+  // Tells the memory that the contents of a lent block are no longer needed, so that the kernel may take back its pages.
+  // Only needed for memory that does not free pages when the block itself is returned.
   virtual void return_pages(void*, std::int64_t) noexcept {}
 
-  // Copies to and from the host, ordered with the device's work. Later device work sees what copy_in wrote. copy_out
-  // first waits for all earlier work and returns when the bytes have arrived. After either call the caller may reuse the
-  // host memory.
+  // Copies to and from the host, ordered with the device's work. Device work that is enqueued after copy_in sees the new
+  // bytes. copy_out first waits for all earlier work and returns after the bytes have arrived. After either call, the caller
+  // may reuse the host memory.
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes) {
     std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
   }
   virtual void copy_out(void* to_host, const void* from, std::int64_t bytes) {
     std::memcpy(to_host, from, static_cast<std::size_t>(bytes));
   }
-  // A copy within this memory; on a device, in stream order.
+  // Copies within this memory; on a device, in stream order.
   virtual void copy(void* to, const void* from, std::int64_t bytes) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   virtual void clear(void* place, std::int64_t bytes) { std::memset(place, 0, static_cast<std::size_t>(bytes)); }
-  // Pins host memory that will be copied often, if a device benefits from it; release() undoes this.
+  // Pins host memory that is copied often, if a device benefits from that; release() unpins it.
   virtual void pin(void* /*host*/, std::int64_t /*bytes*/) {}
   virtual void release(void* /*host*/) noexcept {}
   // Returns an object for asynchronous copies. The default object copies synchronously.
@@ -68,7 +68,7 @@ class HostMemory final : public Memory {
 
 class PhantomMemory final : public Memory {
  public:
-  // Copies transfer nothing; they only inform the meter, if there is one.
+  // Copies transfer no bytes; they are only reported to the meter, if there is one.
   explicit PhantomMemory(Device pretended = {}, CopyMeter* meter = nullptr) : device_(pretended), meter_(meter) {}
   Device device() const override { return device_; }
   bool stores() const override { return false; }

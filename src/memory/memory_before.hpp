@@ -1,5 +1,4 @@
-// A memory that lends blocks which it takes from another memory of the same device. Copies are forwarded to that other
-// memory.
+// A memory that gets the blocks it lends from an inner memory on the same device. Copies are forwarded to the inner memory.
 #pragma once
 #include "src/memory/memory.hpp"
 

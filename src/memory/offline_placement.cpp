@@ -11,7 +11,8 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;  // indices of blocks
 
-// For each block, the blocks whose lifetimes overlap it: those alive when it begins, and those that begin during its life.
+// For each block, returns the blocks whose lifetimes overlap: the blocks alive when it begins, and those that begin during
+// its life.
 std::vector<Numbers> overlaps_of(std::span<const Lifetime> blocks) {
   std::vector<Numbers> overlaps(blocks.size());
   Numbers alive;
@@ -35,7 +36,7 @@ std::int64_t most_alive(std::span<const Lifetime> blocks, const std::vector<std:
   return most;
 }
 
-// Places the blocks in this order, each at the lowest free address.
+// Places the blocks in the given order, each at the lowest free address.
 OfflinePlacement placed_in(const Numbers& order, const std::vector<std::int64_t>& sizes,
                            const std::vector<Numbers>& overlaps) {
   OfflinePlacement placement{.offsets = std::vector<std::int64_t>(sizes.size(), -1)};

@@ -1,4 +1,4 @@
-// Places blocks in one piece of memory when all lifetimes are known in advance (offline dynamic storage allocation). Two
+// Places blocks in one piece of memory if all lifetimes are known in advance (offline dynamic storage allocation). Two
 // blocks may share addresses if their lifetimes do not overlap.
 //
 //   address  │ ┌─ 3 ─┐┌─ 4 ─┐        Each block goes to the lowest address that is free during its whole lifetime.
@@ -6,9 +6,9 @@
 //            │ ┌ 1 ┐┌─ 2 ──┐         bytes × time: the best of these three orders is taken.
 //            └──────────── time
 //
-// The optimum is NP-hard to find (Garey and Johnson, SR2). The lower bound is the largest number of bytes that live at once.
-// In the tests, random sets need at most 1.25 times this bound, and 1.02 times on average. Nested lifetimes need exactly the
-// bound. Cost: O(n·k·log k) for n blocks, each of which overlaps k others.
+// Finding the optimum is NP-hard (Garey and Johnson, SR2). The lower bound is the largest number of bytes that are alive at
+// the same time. In the tests, random sets need at most 1.25 times this bound, and 1.02 times on average. Nested lifetimes
+// need exactly the bound. Cost: O(n·k·log k) for n blocks, each of which overlaps k other blocks.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,16 +18,17 @@ namespace chorale {
 
 struct Lifetime {
   std::int64_t bytes = 0;
-  std::int64_t begins = 0, ends = 0;  // the block lives in [begins, ends)
+  std::int64_t begins = 0, ends = 0;  // the block is alive in [begins, ends)
 };
 
 struct OfflinePlacement {
-  std::vector<std::int64_t> offsets;  // of each block, multiples of `alignment`
-  std::int64_t bytes = 0;             // size of the whole piece
-  std::int64_t least = 0;             // the most bytes that live at once, with each block rounded up to `alignment`
+  std::vector<std::int64_t> offsets;  // offset of each block, a multiple of `alignment`
+  std::int64_t bytes = 0;             // size of the complete piece
+  std::int64_t least = 0;             // the most bytes that are alive at the same time, with each block rounded up to
+                                      // `alignment`
 };
 
-// The lifetimes must be in the order in which they begin.
+// The lifetimes must be sorted by `begins`.
 OfflinePlacement place_offline(std::span<const Lifetime> blocks, std::int64_t alignment = 64);
 
 }  // namespace chorale

@@ -1,13 +1,13 @@
-// Access to a slice's elements from the host. A slice on the host is used directly. For a slice on a device, f gets a host
-// copy, which is written back afterwards unless `use` is `read`. All code that reads or writes single elements uses these
-// functions.
+// Access from the host to the elements of a slice. A slice on the host is used directly. For a slice on a device, f gets a
+// host copy, which is written back afterwards unless `use` is `read`. All code that reads or writes single elements uses
+// these functions.
 //
 //   on_host(totals.slice(), Use::both, [&](const Slice& here) { static_cast<double*>(here.data)[1] += 1; });
 //   with_values<float>(tensor, Use::read, [&](std::span<float> values) { … });
 //   in_pieces(tensor.slice(), Use::read, [&](const Slice& here, std::int64_t first) { save(here, first); });
 //
-// For a slice on the host this costs nothing. A read from a device waits for all device work enqueued before it, so keep
-// reads out of inner loops. Writing up to 1 MiB to a device does not wait.
+// The access costs nothing for a slice on the host. A read from a device waits for all device work enqueued before it, so
+// reads should stay out of inner loops. A write of up to 1 MiB to a device does not wait.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -29,9 +29,9 @@ void on_host(const Slice& slice, Use use, F&& f) {
   if (use != Use::read) slice.memory->copy_in(slice.data, copy.data(), slice.bytes());
 }
 
-// Calls f(here, first) for one piece after the other: elements [first, first + here.count) of the slice. A slice on the host
-// is one piece. On a device or in a tier, a piece has at most 1 MiB, so that a slice larger than the free host memory can be
-// saved and loaded.
+// Splits the slice into pieces and calls f(here, first) for each piece in order. A piece has the elements [first, first +
+// here.count) of the slice. A slice on the host is one piece. On a device or in a tier, a piece has at most 1 MiB. A slice
+// that is larger than the free host memory can therefore be saved and loaded.
 template <class F>
 void in_pieces(const Slice& slice, Use use, F&& f) {
   const std::int64_t most = slice.device.is_host() ? slice.count : (1 << 20) / size_of(slice.dtype);

@@ -5,8 +5,8 @@
 namespace chorale {
 namespace {
 
-// If memory is scarce, returned blocks of at least this size give their pages back to the kernel, as with malloc. Otherwise
-// activations of 0.4 to 1.6 MB would leave 100 MB behind in shared memory, in a model of 124 million parameters.
+// If memory is scarce, returned blocks of at least this size give their pages back to the kernel, as malloc does. Otherwise,
+// for a model of 124 million parameters, activations of 0.4 to 1.6 MB would leave 100 MB in shared memory.
 constexpr std::int64_t returned_by_page = 128 << 10;
 
 }  // namespace
@@ -18,7 +18,7 @@ void* Pool::take(std::int64_t bytes) {
   void* place = kept_for(bytes, size);
   if (!place && most_held_ > 0) return_kept_until(most_held_ - bytes);
   if (!place) place = from_.take(bytes);
-  if (!place && stores()) {  // freeing the kept blocks may make enough room
+  if (!place && stores()) {  // freeing the kept blocks may free enough memory
     empty();
     place = from_.take(bytes);
   }
@@ -30,7 +30,7 @@ void* Pool::take(std::int64_t bytes) {
   return place;
 }
 
-// Returns the smallest kept block that holds `bytes`, and sets `size` to its size. nullptr: no kept block fits.
+// Returns the smallest kept block that fits `bytes`, and sets `size` to its size. nullptr: no kept block fits.
 void* Pool::kept_for(std::int64_t bytes, std::int64_t& size) {
   const std::int64_t most_spare = most_held_ > 0 ? 0 : bytes / 8;
   const auto smallest = kept_.lower_bound(bytes);
@@ -60,7 +60,7 @@ void Pool::give_back(void* place, std::int64_t bytes) noexcept {
   if (kept_bytes_ > 2 * most_lent_) empty();
 }
 
-// Frees kept blocks, the largest first, until the pool holds at most `held` bytes or keeps no block.
+// Frees kept blocks, largest first, until the pool holds at most `held` bytes or has no kept block.
 void Pool::return_kept_until(std::int64_t held) noexcept {
   while (!kept_.empty() && lent_ + spare_ + kept_bytes_ > held) {
     const auto largest = std::prev(kept_.end());

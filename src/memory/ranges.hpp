@@ -1,4 +1,5 @@
-// The free ranges of a piece of memory. First fit; a returned range is merged with its free neighbors.
+// The free ranges of a piece of memory. A request gets the first range that fits; a returned range is merged with its free
+// neighbors.
 //
 //   [ taken ][ free ····· ][ taken ][ free ]      cost: linear in the number of free ranges
 #pragma once
@@ -11,7 +12,7 @@ class FreeRanges {
  public:
   explicit FreeRanges(std::int64_t bytes) : free_{{0, bytes}} {}
 
-  // Takes `bytes` from a free range. Returns the start, a multiple of `alignment`, or −1 if nothing fits.
+  // Takes `bytes` from a free range. Returns the start, which is a multiple of `alignment`, or −1 if no range fits.
   std::int64_t take(std::int64_t bytes, std::int64_t alignment);
   void give_back(std::int64_t first, std::int64_t bytes);
 

@@ -1,10 +1,11 @@
-// Small asynchronous copies to a device. send() copies the host's bytes into pinned memory before it returns; the device
-// reads them from there in stream order.
+// Small asynchronous copies to a device. send() copies the host's bytes into pinned memory before it returns. The device
+// reads the pinned memory in stream order.
 //
 //   host ──memcpy──▶ [ slot 0 ][ slot 1 ] … [ slot 7 ] ──in the order of the default stream──▶ device
 //                      a slot is reused once the device has passed the event after its copy
 //
-// Cost: one copy within the host. A slot is 1 MiB of pinned memory, allocated on first use and not counted in any ledger.
+// Cost: one copy within the host. A slot is 1 MiB of pinned memory, which is allocated on first use and not counted in any
+// ledger.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -30,7 +31,7 @@ class Staging {
     }
   }
 
-  // Copies at most slot_bytes bytes. The caller may change `from` once this returns.
+  // Copies at most slot_bytes bytes. The caller may change `from` after send() returns.
   cudaError_t send(void* to, const void* from, std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_[next_++ % slots_.size()];

@@ -1,5 +1,6 @@
-// Tensor: a type and a shape over shared storage, always contiguous (row-major, last dim fastest). Copying a Tensor
-// copies the view, not the bytes. A phantom tensor has a shape and a size but no storage; reading its values is an error.
+// A Tensor is a type and a shape over shared storage. A Tensor is always contiguous (row-major, the last dimension is the
+// fastest). Copying a Tensor copies the view, not the bytes. A phantom tensor has a shape and a size but no storage; reading
+// its values is an error.
 //
 //   Tensor x(allocator, {batch, width}, DType::f32, Category::activations);
 //   x.narrow(1, 2)         rows 1 and 2            x.view({batch * width})   another shape, the same bytes
@@ -31,13 +32,16 @@ class Tensor {
   Device device() const { return storage_ ? storage_->device() : Device{}; }
   bool phantom() const { return storage_ && storage_->phantom(); }
   explicit operator bool() const { return storage_ != nullptr; }
-  // Identifies the storage: equal for all views of one tensor, stored or phantom.
+  // Identifies the storage. All views of one tensor have the same storage, even if it is a phantom.
   const void* storage() const { return storage_.get(); }
-  void count_as(Category category) const { storage_->count_as(category); }  // counts the storage, hence all of its views
+  void count_as(Category category) const {
+    storage_->count_as(category);
+  }  // sets the category of the storage, and so of
+     // all its views
 
-  Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0, so that it stays contiguous
-  Tensor view(Shape shape) const;                                // one dim may be -1: inferred
-  Tensor as(DType dtype) const;                                  // the same bytes as a flat tensor of another type
+  Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0, so that the result is contiguous
+  Tensor view(Shape shape) const;                                // one dim may be -1: inferred from the other dims
+  Tensor as(DType dtype) const;                                  // the same bytes as a flat tensor of a different type
   Slice slice() const;                                           // data is nullptr if phantom
 
   template <class T>
@@ -57,6 +61,6 @@ class Tensor {
 };
 
 void clear(const Tensor& tensor);               // writes zeros; does nothing to a phantom tensor
-void copy(const Slice& from, const Slice& to);  // both on the same device
+void copy(const Slice& from, const Slice& to);  // both slices are on the same device
 
 }  // namespace chorale

@@ -23,7 +23,7 @@ namespace {
   throw Error(Exit::runtime, "a file cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)), fix);
 }
 
-// Blocks SIGXFSZ while this object lives; the destructor discards the signal if it was raised. A write beyond RLIMIT_FSIZE
+// Blocks SIGXFSZ while this object exists. The destructor discards the signal if it was raised. A write beyond RLIMIT_FSIZE
 // sends SIGXFSZ, which would end the process before write() can return EFBIG.
 class WithoutSizeSignal {
  public:
@@ -62,7 +62,7 @@ void DurableFile::write(std::span<const std::byte> bytes) {
 
 void DurableFile::finish() {
   if (fsync(file_.get()) != 0) refuse(path_);
-  if (::close(file_.release()) != 0) refuse(path_);  // quotas and network disks may report errors only here
+  if (::close(file_.release()) != 0) refuse(path_);  // quotas and network disks may report errors only in close()
 }
 
 void write_durably(const fs::path& path, const std::string& text) {

@@ -1,5 +1,5 @@
 // Durable writes: when one of these functions returns, its data is on the disk. A function that fails throws an error with
-// the path and the reason. To replace a file, write and sync the new one under a temporary name, then rename it with
+// the path and the reason. To replace a file, write and sync the new one under a temporary name. Then rename it with
 // rename_durably, which also syncs the folder.
 #pragma once
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace chorale {
 
-// A new file with the permissions that the umask allows. A write beyond the file-size limit (RLIMIT_FSIZE) throws instead of
-// ending the process, because SIGXFSZ is blocked during writes.
+// A new file with the permissions that the umask allows. A write beyond the file-size limit (RLIMIT_FSIZE) throws and does
+// not end the process, because SIGXFSZ is blocked during writes.
 class DurableFile {
  public:
   explicit DurableFile(std::filesystem::path path);  // creates the file, which must not exist
@@ -28,8 +28,8 @@ void write_durably(const std::filesystem::path& path, const std::string& text);
 void make_folder(const std::filesystem::path& path);  // the folder must not exist
 void sync_folder(const std::filesystem::path& path);
 void rename_durably(const std::filesystem::path& from,
-                    const std::filesystem::path& to);  // both within one folder, which is synced after the rename
+                    const std::filesystem::path& to);  // both paths are in one folder, which is synced after the rename
 void link_durably(const std::filesystem::path& link,
-                  const std::string& target);  // a symbolic link, replaced atomically
+                  const std::string& target);  // creates or atomically replaces a symbolic link
 
 }  // namespace chorale

@@ -13,7 +13,7 @@ namespace {
 using h5::check;
 using h5::own;
 
-// Whether HDF5 itself manages an attribute; such attributes are recreated when dimension scales are attached.
+// Whether HDF5 itself manages an attribute. Such attributes are recreated when dimension scales are attached.
 bool made_by_scales(const std::string& name) {
   return name == "CLASS" || name == "NAME" || name == "DIMENSION_LIST" || name == "REFERENCE_LIST";
 }
@@ -37,7 +37,8 @@ void copy_attributes(hid_t from, hid_t to) {
   }
 }
 
-// Copies the two kinds of values in a record: numbers, and texts of variable length, which HDF5 allocates when it reads.
+// Copies the two kinds of values in a record: numbers, and texts of variable length, for which HDF5 allocates memory when it
+// reads.
 void copy_values(hid_t from, hid_t to, hid_t type, hid_t from_space, hid_t to_space, std::size_t count) {
   std::vector<std::byte> values(count * H5Tget_size(type));
   check(H5Dread(from, type, to_space, from_space, H5P_DEFAULT, values.data()));
@@ -66,8 +67,8 @@ void copy_dataset(hid_t from_group, hid_t to_group, const std::string& name, std
   if (H5DSis_scale(from.get()) > 0) check(H5DSset_scale(to.get(), dimension_name(from.get(), 0).c_str()));
 }
 
-// Attaches dimension scales to the copied dataset. Scales are looked up by name in its group, and otherwise in the copy of
-// the record's root.
+// Attaches dimension scales to the copied dataset. A scale is looked up by name in the dataset's group, and otherwise in the
+// copy of the record's root.
 void attach_scales(hid_t from_group, hid_t to_group, hid_t to_root, const std::string& name) {
   const auto from = own<h5::Dataset>(H5Dopen2(from_group, name.c_str(), H5P_DEFAULT));
   if (H5DSis_scale(from.get()) > 0) return;

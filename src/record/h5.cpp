@@ -43,7 +43,7 @@ std::string version() {
 
 void quiet() {
   check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr));
-  check(H5PLset_loading_state(0));  // never load plugins that a file asks for
+  check(H5PLset_loading_state(0));  // never loads plugins that a file requests
 }
 
 hid_t native_type(DType dtype) {
@@ -107,7 +107,7 @@ std::string text_attribute(hid_t object, const std::string& name) {
   if (!has_attribute(object, name)) return "";
   const auto attribute = own<Attribute>(H5Aopen(object, name.c_str(), H5P_DEFAULT));
   const auto type = own<Datatype>(H5Aget_type(attribute.get()));
-  constexpr std::size_t longest = 1 << 20;  // sizes come from the file, so they are checked before any allocation
+  constexpr std::size_t longest = 1 << 20;  // sizes are read from the file, so they are checked before any allocation
   if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0) return "";
   const std::size_t size = H5Tget_size(type.get());
   const auto space = own<Space>(H5Aget_space(attribute.get()));

@@ -1,5 +1,5 @@
 // A thin layer over HDF5: identifiers that close themselves, checked calls, and attributes that netCDF-4 readers understand.
-// Attributes are scalars, 1-D arrays or fixed-length texts, which can be rewritten in place.
+// Attributes are scalars, 1-D arrays or fixed-length texts. Fixed-length texts can be rewritten in place.
 #pragma once
 #define H5_USE_110_API 1  // use the HDF5 1.10 interface, even with newer libraries
 #include <hdf5.h>
@@ -39,16 +39,16 @@ Owner own(hid_t id, std::source_location where = std::source_location::current()
   return Owner(static_cast<hid_t>(check(id, where)));
 }
 
-std::string version();  // of the library: "1.10.8"
+std::string version();  // version of the library: "1.10.8"
 
-// Turns off HDF5's plugins, and stops it from printing its error stack on this thread. `check` reports the stack instead.
+// Turns off HDF5's plugins, and prevents it from printing its error stack on this thread. `check` reports the stack instead.
 void quiet();
 
-hid_t native_type(DType dtype);  // in memory; borrowed from the library. Throws for 16-bit floats.
-hid_t stored_type(DType dtype);  // in files: little endian on every machine
+hid_t native_type(DType dtype);  // type in memory, owned by the library. Throws for 16-bit floats.
+hid_t stored_type(DType dtype);  // type in files: little endian on every machine
 Datatype text_type();            // variable-length UTF-8
 
-// Reserves at least `room` bytes, so that a longer text fits later.
+// Reserves at least `room` bytes, so that a longer text can be written later.
 void set_attribute(hid_t object, const std::string& name, const std::string& text, std::size_t room = 0);
 void set_attribute(hid_t object, const std::string& name, std::int64_t value);
 void set_attribute(hid_t object, const std::string& name, double value);
@@ -58,8 +58,8 @@ bool has_attribute(hid_t object, const std::string& name);
 std::string text_attribute(hid_t object, const std::string& name);  // "" if it is missing or not a text
 std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t otherwise);
 
-bool exists(hid_t file, const std::string& path);       // for a path such as a/b/c; a and a/b may be missing too
-Group make_group(hid_t file, const std::string& path);  // with its parents; links keep their creation order
+bool exists(hid_t file, const std::string& path);       // for a path such as a/b/c, of which a and a/b may also be missing
+Group make_group(hid_t file, const std::string& path);  // creates the group and its parents; links keep their creation order
 void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar dataset of variable length
 
 }  // namespace chorale::h5

@@ -22,11 +22,11 @@ enum Code : int { came_to_an_end, lacked_memory, threw };
 
 [[noreturn]] void child(const std::function<void()>& work, double most_seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Resets the handlers, because the program's own would report the crash as if the program itself had crashed.
+  // Resets the handlers, because the program's own handlers would report the crash as a crash of the program.
   for (const int crash : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGXCPU}) signal(crash, SIG_DFL);
   const rlimit no_core{0, 0}, computing{static_cast<rlim_t>(std::ceil(most_seconds)), RLIM_INFINITY};
   setrlimit(RLIMIT_CORE, &no_core), setrlimit(RLIMIT_CPU, &computing);
-  // Discards stderr, where glibc would report a corrupt heap; the parent prints an error of its own.
+  // Discards stderr, because glibc would report a corrupt heap there; the parent prints its own error.
   if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) dup2(nowhere, STDERR_FILENO);
   try {
     work();
@@ -36,7 +36,7 @@ enum Code : int { came_to_an_end, lacked_memory, threw };
   } catch (...) {
     _exit(threw);
   }
-  _exit(came_to_an_end);  // skips exit handlers, because libraries must not clean up what belongs to the parent
+  _exit(came_to_an_end);  // skips exit handlers, because libraries must not clean up resources of the parent
 }
 
 }  // namespace

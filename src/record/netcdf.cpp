@@ -29,8 +29,8 @@ void describe_labels(hid_t dataset, const std::vector<std::string>& labels) {
   h5::set_attribute(dataset, "flag_meanings", join(labels, " "));
 }
 
-// Absent values are stored as NaN in floats and −1 in integers. Only float variables declare their absent value in
-// _FillValue, because readers convert integer variables with a _FillValue to floats.
+// Absent values are stored as NaN in floats and −1 in integers. Only float variables declare this value in _FillValue,
+// because readers convert integer variables with a _FillValue to floats.
 void set_fill(hid_t properties, DType dtype) {
   const std::int64_t absent = -1;
   if (is_floating(dtype)) check(H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, &nan));
@@ -89,14 +89,14 @@ h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, cons
     most.push_back(size.back());
     chunk.push_back(size.back());
   }
-  // A chunk is read and written as a whole, and is allocated when its first row is written. So chunks of wide rows have
-  // fewer rows.
+  // HDF5 reads and writes only complete chunks, and allocates a chunk when its first row is written. So chunks of wide rows
+  // have fewer rows.
   const hsize_t row_elements = std::accumulate(size.begin() + 1, size.end(), hsize_t{1}, std::multiplies<>());
   chunk[0] = std::clamp<hsize_t>(4096 / row_elements, 1, 128);
 
   const auto properties = own<h5::Properties>(H5Pcreate(H5P_DATASET_CREATE));
   check(H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()));
-  check(H5Pset_fletcher32(properties.get()));  // reading detects a flipped bit
+  check(H5Pset_fletcher32(properties.get()));  // a reader detects a flipped bit
   set_fill(properties.get(), column.dtype);
   const auto space = own<h5::Space>(H5Screate_simple(static_cast<int>(size.size()), size.data(), most.data()));
   auto dataset = own<h5::Dataset>(H5Dcreate2(group, column.name.c_str(), h5::stored_type(column.dtype), space.get(),

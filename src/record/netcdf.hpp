@@ -1,4 +1,4 @@
-// netCDF-4's conventions on top of HDF5, so that xarray, pandas, ncdump and h5dump read our files without our code. Every
+// netCDF-4's conventions on top of HDF5, so that xarray, pandas, ncdump and h5dump can read the files without Chorale. Every
 // dimension is a coordinate variable and an HDF5 dimension scale. Every variable has a scale attached to each of its
 // dimensions. A column of labels is stored as small integers with CF's flag_values and flag_meanings.
 #pragma once
@@ -21,7 +21,7 @@ struct Column {
   std::string units;  // CF abbreviations: s, byte, 1
   std::string about;
   std::vector<std::string> labels = {};      // the meaning of each value of a u8 column
-  std::vector<std::string> dimensions = {};  // further dimensions, after the row dimension
+  std::vector<std::string> dimensions = {};  // additional dimensions after the row dimension
 };
 
 // Writes a fixed dimension and its coordinate in `group`.
@@ -30,13 +30,13 @@ void write_dimension(hid_t group, const Dimension& dimension);
 // Sets the attributes `units` and `long_name`, unless the text is empty.
 void describe_variable(hid_t dataset, const std::string& units, const std::string& about);
 
-// Opens the scale of a dimension, from the group or else from the root.
+// Opens the scale of a dimension in the group, or otherwise in the root.
 h5::Dataset scale_named(hid_t root, hid_t group, const std::string& name);
 hsize_t length_of(hid_t scale);
 
-// Creates an empty variable for a column. Its first dimension, `rows`, is unlimited; the column's further dimensions follow.
-// Their scales must exist in the group or in the root. The column with the name `rows` is the coordinate variable of the
-// rows and must be created first.
+// Creates an empty variable for a column. The first dimension, `rows`, is unlimited. The column's additional dimensions
+// follow; their scales must exist in the group or in the root. The column with the name `rows` is the coordinate variable of
+// the rows and must be created first.
 h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, const Column& column);
 
 }  // namespace chorale

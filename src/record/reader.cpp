@@ -18,7 +18,7 @@ namespace {
 using h5::check;
 using h5::own;
 
-// The sizes that a file states may be wrong, so at most this many cells of a variable are read.
+// The sizes in a file may be wrong, so at most this many cells of a variable are read.
 constexpr std::int64_t most_cells = 20'000'000;
 
 }  // namespace
@@ -52,13 +52,13 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
   const auto by_order = H5_INDEX_CRT_ORDER;
   H5G_info_t info{};
   check(H5Gget_info(group, &info));
-  for (const H5_index_t index : {by_order, H5_INDEX_NAME}) {  // in creation order, if the file keeps it
+  for (const H5_index_t index : {by_order, H5_INDEX_NAME}) {  // in creation order if the file stores it
     for (hsize_t i = 0; i < info.nlinks; ++i) {
       char name[1024] = "";
       if (H5Lget_name_by_idx(group, ".", index, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) < 0) break;
       H5L_info_t link{};
       if (H5Lget_info(group, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
-        continue;  // skips soft and external links, which may lead anywhere
+        continue;  // skips soft and external links, which may point anywhere
       H5O_info_t object{};
       if (H5Oget_info_by_name(group, name, &object, H5P_DEFAULT) >= 0 && object.type == wanted) names.emplace_back(name);
     }
@@ -148,8 +148,8 @@ std::string dimension_name(hid_t dataset, unsigned axis) {
 
 namespace {
 
-// Refuses a dataset that stores its values in other files. Otherwise a record from someone else could make chorale print any
-// file that this user can read.
+// Refuses a dataset that stores its values in other files. Otherwise a foreign record could make Chorale print any file that
+// this user can read.
 void refuse_foreign_storage(hid_t dataset, const std::string& name) {
   const auto properties = own<h5::Properties>(H5Dget_create_plist(dataset));
   if (H5Pget_layout(properties.get()) == H5D_VIRTUAL || H5Pget_external_count(properties.get()) > 0)
@@ -157,8 +157,8 @@ void refuse_foreign_storage(hid_t dataset, const std::string& name) {
                 "chorale never writes such records: do not trust this one");
 }
 
-// Ignores rows beyond the first `committed`, and reads only the last `most` of the remaining rows. A negative number means
-// no limit.
+// Skips rows beyond the first `committed`, and reads only the last `most` of the remaining rows. A negative number means no
+// limit.
 Variable read_variable(hid_t group, const std::string& name, std::int64_t committed, std::int64_t most) {
   const auto dataset = own<h5::Dataset>(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
   refuse_foreign_storage(dataset.get(), name);
@@ -224,7 +224,7 @@ std::vector<std::string> groups_in(hid_t file) {
   return found;
 }
 
-// Reads all that a Reader can read. Each part is tried, even if another part is unreadable.
+// Reads everything that a Reader can read. Each part is tried, even if a different part is unreadable.
 void read_everything(const std::filesystem::path& path) {
   const auto tried = [](const auto& part) {
     try {
@@ -239,7 +239,8 @@ void read_everything(const std::filesystem::path& path) {
     tried([&] { attributes_of(file.get(), group); });
     const auto id = own<h5::Group>(H5Gopen2(file.get(), group.c_str(), H5P_DEFAULT));
     for (const std::string& name : links_in(id.get(), H5O_TYPE_DATASET)) {
-      constexpr std::int64_t some_rows = 1000;  // read of a variable that is too large to be read whole
+      constexpr std::int64_t some_rows = 1000;  // number of rows that are read if a variable is too large to be read
+                                                // completely
       if (!tried([&] { read_variable(id.get(), name, -1, -1); }))
         tried([&] { read_variable(id.get(), name, -1, some_rows); });
     }

@@ -1,8 +1,8 @@
-// Reads a record without trusting it. A file is refused with a reason if chorale did not write it, if its schema is newer,
-// or if it is damaged. Rows beyond the attribute `committed_rows` are left out, because the writer died before it had
+// Reads a record without trusting it. A file is refused with a reason if Chorale did not write it, if its schema is newer,
+// or if it is damaged. Rows beyond the attribute `committed_rows` are skipped, because the writer died before it had
 // completed them.
 //
-// libhdf5 itself crashes on some damaged files. So a child process reads the whole file first, and if the child dies, the
+// libhdf5 itself crashes on some damaged files. So a child process first reads the complete file. If the child dies, the
 // file is refused. Cost: the file is read twice.
 #pragma once
 #include <filesystem>
@@ -21,14 +21,15 @@ struct Variable {
   std::string units;
   std::vector<std::string> dimensions;
   std::vector<std::int64_t> shape;
-  std::vector<std::string> cells;  // row-major, as text; integers with labels (flag_meanings) appear as their labels
+  std::vector<std::string> cells;  // row-major, as text; integers with labels (flag_meanings) are given as their labels
 };
 
-// Throws a usage error if it is not a readable record. This function does not try the file in a child process, so use it
-// only for records that this program wrote or that a Reader has read.
+// Opens a record, or throws a usage error if the file is not a readable record. This function does not try the file in a
+// child process. It must be used only for records that this program wrote or that a Reader has read.
 h5::File open_record_file(const std::filesystem::path& path);
 std::vector<std::string> links_in(hid_t group, H5O_type_t wanted);  // names of the objects of this type, in creation order
-std::string dimension_name(hid_t dataset, unsigned axis);  // name of the scale on this axis; for a scale, its own name
+std::string dimension_name(hid_t dataset, unsigned axis);  // name of the scale attached to this axis; for a dataset that is
+                                                           // itself a scale, the dataset's name
 
 class Reader {
  public:
@@ -40,7 +41,7 @@ class Reader {
   std::vector<std::string> groups() const;                 // groups with variables; "/" is the root
   // Reads only the newest `most` rows along the first dimension; -1: all rows.
   std::vector<Variable> variables(const std::string& group, std::int64_t most = -1) const;
-  std::int64_t rows(const std::string& group) const;  // committed rows; -1 if the group is not a table
+  std::int64_t rows(const std::string& group) const;  // number of committed rows; -1 if the group is not a table
 
  private:
   std::filesystem::path path_;

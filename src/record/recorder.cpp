@@ -24,8 +24,9 @@ constexpr std::size_t status_room = 16;  // fixed size, so that a status can be 
 h5::File create_in_memory(const std::filesystem::path& path) {
   require_spare_memory("libhdf5");
   const auto access = own<h5::Properties>(H5Pcreate(H5P_FILE_ACCESS));
-  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18));  // the version that netCDF and older tools read
-  check(H5Pset_fapl_core(access.get(), 1 << 16, false));                      // grows by 64 KiB
+  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18));  // the file version that netCDF and older tools
+                                                                              // can read
+  check(H5Pset_fapl_core(access.get(), 1 << 16, false));                      // the image grows by 64 KiB
   const auto creation = own<h5::Properties>(H5Pcreate(H5P_FILE_CREATE));
   check(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED));
   return own<h5::File>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()));
@@ -100,8 +101,8 @@ void Recorder::text(const std::string& group, const std::string& name, const std
   h5::write_text(group_named(group).get(), name, value);
 }
 
-// Opens or creates a variable. Its dimensions are in its group or in the root. `count` is the number of values that it must
-// hold.
+// Opens or creates a variable. The dimensions of the variable must exist in its group or in the root. `count` is the number
+// of values that the variable must hold.
 h5::Dataset Recorder::along(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                             hid_t stored, std::size_t count) {
   const auto parent = group_named(group);
@@ -150,8 +151,8 @@ void Recorder::attach(const std::string& group, const std::filesystem::path& rec
 
 Table& Recorder::table(const TableSpec& spec) { return tables_.emplace_back(file_.get(), spec); }
 
-// After Ctrl-C, Open MPI gives a rank one second to end its step. So after a step that took longer, the record is flushed
-// before the next step begins.
+// After Ctrl-C, Open MPI gives a rank one second to end its step. So if a step took longer, the record is flushed before the
+// next step begins.
 bool Recorder::due(std::int64_t step) {
   const double now = clock_.seconds();
   const bool took_long = now - std::exchange(asked_at_, now) >= 1;
@@ -163,7 +164,7 @@ void Recorder::flush() {
   for (Table& table : tables_) table.write();
   h5::set_attribute(file_.get(), "heartbeat", clock_.wall_seconds());
   check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL));
-  // Uses the image in place, because the copy from H5Fget_file_image has a wrong checksum in its superblock (seen with
+  // Uses the image in place, because the copy from H5Fget_file_image has a wrong checksum in its superblock (seen with HDF5
   // 1.10.8).
   void* image = nullptr;
   hsize_t bytes = 0;
@@ -181,7 +182,7 @@ void Recorder::finish(const std::string& status) {
   flush();
   tables_.clear();
   check(H5Fclose(file_.release()));
-  write_line(line_of_root({{"status", status}}));  // last, so that a reader of this line finds the file complete
+  write_line(line_of_root({{"status", status}}));  // written last, so that a reader of this line finds a complete file
   if (std::fclose(lines_.release()) != 0) disk_error(folder_ / "metrics.jsonl");
 }
 

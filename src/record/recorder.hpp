@@ -1,5 +1,5 @@
-// The record of one run: one HDF5 file that survives the death of its writer, and metrics.jsonl beside it. Rank 0 writes
-// both.
+// The record of one run: one HDF5 file, which survives the death of its writer, and metrics.jsonl next to it. Rank 0 writes
+// both files.
 //
 //   Recorder recorder(folder.path, facts, clock);
 //   auto& eval = recorder.table<EvalRow>({.group = "eval", .rows = "step", .live = true});
@@ -7,14 +7,14 @@
 //   if (recorder.due(step)) recorder.flush();      also before each checkpoint, at the end and at a request to stop
 //   recorder.finish("ok");
 //
-// The root's attributes also go to metrics.jsonl, so that a program that follows this file knows which run is running and
-// when the run has ended:
+// The attributes of the root are also written to metrics.jsonl. A program that follows this file therefore knows which run
+// is writing it, and when the run has ended:
 //
 //   {"table":"/","run_id":…,"status":"running"}   {"table":"/","jobsize":4}   …rows…   {"table":"/","status":"ok"}
 //
-// HDF5 rewrites its trees and last chunks in place, so a kill between two writes would cost rows that were safe before.
-// So the file is built in memory, and each flush replaces the file on disk atomically (snapshot_file.hpp). A process killed
-// at any moment loses only unflushed rows. Cost: a copy of the file in memory.
+// HDF5 rewrites its trees and last chunks in place, so if the process were killed between two writes, rows that were already
+// stored would be lost. Therefore the file is built in memory, and each flush replaces the file on disk atomically
+// (snapshot_file.hpp). A process killed at any moment loses only unflushed rows. Cost: a copy of the file in memory.
 #pragma once
 #include <cstdio>
 #include <deque>
@@ -34,27 +34,27 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // the root's t
 
 class Recorder {
  public:
-  // Creates folder/run.h5 and folder/metrics.jsonl; neither may exist. With takes_over, the first flush replaces the run.h5
-  // of a writer that died, and new lines are appended to that writer's metrics.jsonl.
+  // Creates folder/run.h5 and folder/metrics.jsonl, neither of which may exist. With takes_over, the first flush replaces
+  // the run.h5 of a writer that died, and new lines are appended to that writer's metrics.jsonl.
   Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over = false);
   ~Recorder();  // flushes an unfinished record and marks it "failed"
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   void number(const std::string& name, std::int64_t value);                    // an integer attribute of the root
-  void dimension(const Dimension& dimension, const std::string& group = "/");  // all groups share dimensions of the root
+  void dimension(const Dimension& dimension, const std::string& group = "/");  // all groups share the dimensions of the root
   void rows(const std::string& group, std::int64_t count);  // sets committed_rows of a table whose number of rows is known
   void text(const std::string& group, const std::string& name, const std::string& value);  // replaces an earlier text
   // Writes one text per index of a dimension, such as the host of every rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
              const std::vector<std::string>& values);
-  // Writes one number per index of one or more dimensions; the last dimension varies fastest. Each dimension is in the group
-  // or in the root. A second call replaces the values.
+  // Writes one number per index of one or more dimensions; the last dimension varies fastest. Each dimension must exist in
+  // the group or in the root. A second call replaces the values.
   void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                const std::vector<double>& values, const std::string& units, const std::string& about);
   void numbers(const std::string& group, const std::string& name, const std::vector<std::string>& dimensions,
                const std::vector<std::int64_t>& values, const std::string& units, const std::string& about);
-  // Copies a finished run's record into a group of this one.
+  // Copies the record of a finished run into a group of this record.
   void attach(const std::string& group, const std::filesystem::path& record);
   Table& table(const TableSpec& spec);
   template <class Row>
@@ -68,7 +68,8 @@ class Recorder {
     if (table.spec().live) write_line(table.last_row_as_json());
   }
 
-  bool due(std::int64_t step);  // 10 s or 50 steps after the last flush, and after each step that took more than a second
+  bool due(std::int64_t step);  // true 10 s or 50 steps after the last flush, and after each step that took more than a
+                                // second
   void flush();
   void finish(const std::string& status);
 
@@ -89,7 +90,7 @@ class Recorder {
   SnapshotFile snapshot_;
   std::unique_ptr<std::FILE, CloseStream> lines_;
   std::deque<Table> tables_;
-  double flushed_at_, asked_at_;  // when flush() and due() were last called
+  double flushed_at_, asked_at_;  // times of the latest calls of flush() and due()
   std::int64_t step_ = 0, flushed_step_ = 0;
 };
 

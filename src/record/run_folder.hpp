@@ -1,4 +1,5 @@
-// The folder of one run, inside the folder of all runs. Nothing is overwritten: every run gets a new name.
+// The folder of one run, inside the folder of all runs. Existing folders are never overwritten, because every run gets a new
+// name.
 //
 //   runs/2026-11-21T03-41-37-info-5fd2/   run.h5  metrics.jsonl  config.toml  log/
 //   runs/latest → the newest run
@@ -10,13 +11,14 @@
 
 namespace chorale {
 
-// The path itself, or the nearest folder above it that exists.
+// Returns the path itself, or the nearest folder above it that exists.
 std::filesystem::path nearest_existing(const std::filesystem::path& path, std::error_code& error);
 
 // Throws a usage error, before any rank starts work, if this folder cannot be created, or if no file can be created in it.
-// Leaves nothing behind. `option` is the option that named the folder.
+// Leaves no files or folders behind. `option` is the option that specified the folder.
 void require_writable(const std::filesystem::path& folder, const std::string& option = "--run-dir");
-// The same check for a file that the program will create. `makes_folders`: the program also creates its parent folders.
+// Does the same check for a file that the program will create. makes_folders: the program also creates the parent folders of
+// the file.
 void require_writable_file(const std::filesystem::path& file, const std::string& option, bool makes_folders = true);
 
 // Creates the folder, and `parent` if needed.
@@ -25,13 +27,14 @@ std::filesystem::path make_run_folder(const std::filesystem::path& parent, const
 // Returns the command of a run, such as "info", from the name of its folder; "" for other names.
 std::string command_of_run(const std::string& name);
 
-// Creates a folder with a given name, for a run of a suite. An existing folder, from an unfinished run, is moved aside.
+// Creates a folder with a given name, for a run of a suite. If the folder exists, from an unfinished run, it is renamed
+// first.
 std::filesystem::path make_run_folder_at(const std::filesystem::path& folder);
 
-// Finds the record that a path names: the file itself, the run.h5 in a run folder, or the run.h5 of the newest run in a
-// folder of runs. Throws a usage error if a folder has none.
+// Returns the record that a path refers to. The path may be the record file, a run folder that contains run.h5, or a folder
+// of runs, of which the newest is used. Throws a usage error if a folder has no record.
 std::filesystem::path record_named(const std::filesystem::path& path);
 
-void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless every byte was written
+void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless all bytes were written
 
 }  // namespace chorale

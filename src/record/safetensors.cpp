@@ -43,7 +43,7 @@ std::int64_t bytes_of(const Shape& shape, DType dtype) {
   return bytes;
 }
 
-// Returns a non-negative integer. Throws a std::exception, as the JSON library does; read_header adds the file name.
+// Returns a non-negative integer. Like the JSON library, it throws a std::exception; read_header adds the file name.
 std::int64_t count_in(const nlohmann::json& value) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > INT64_MAX)
     throw std::runtime_error("a size is not a non-negative integer");

@@ -1,13 +1,13 @@
-// The safetensors format, in which Hugging Face publishes models: a header in JSON, then the tensors' bytes.
+// The safetensors format, in which Hugging Face publishes models: a JSON header, followed by the bytes of the tensors.
 //
 //   bytes 0–7      N, little endian
 //   8 … 8+N−1      {"__metadata__": {"format": "pt"},
 //                   "wte.weight": {"dtype": "F32", "shape": [4096, 384], "data_offsets": [0, 6291456]}, …}
 //   8+N …          the data: row-major, little endian, without gaps
 //
-// Files are not trusted. Every size is checked before it is multiplied, and every tensor must lie within the file and
-// overlap no other tensor. Otherwise File's constructor throws. The caller must check the values (checkpoints have
-// checksums). Reading maps the file, so unused tensors are never read. Writing needs no copy of the whole file in memory.
+// Files are not trusted. Every size is checked before it is multiplied. Every tensor must be inside the file and overlap no
+// other tensor; otherwise File's constructor throws. The caller must check the values (checkpoints have checksums). Reading
+// maps the file, so unused tensors are never read. Writing does not need a complete copy of the file in memory.
 #pragma once
 #include <map>
 #include <span>
@@ -34,7 +34,7 @@ class File {
   const std::filesystem::path& path() const { return path_; }
   const Metadata& metadata() const { return metadata_; }
   const std::map<std::string, Entry>& entries() const { return entries_; }
-  const Entry* find(const std::string& name) const;  // nullptr if there is none
+  const Entry* find(const std::string& name) const;  // nullptr if there is no such tensor
   std::span<const std::byte> data(const Entry& entry) const;
   void forget(const Entry& entry) const;  // drops the entry's pages from memory until the next access
   std::span<const std::byte> header() const { return std::span(map_).first(data_starts_); }
@@ -50,13 +50,14 @@ class File {
   std::map<std::string, Entry> entries_;
 };
 
-// Takes all names, types and shapes first. The bytes of the tensors then follow in the same order, in pieces of any size.
+// Takes all names, types and shapes first. The bytes of the tensors must then be written in the same order, in pieces of any
+// size.
 class Writer {
  public:
   Writer(std::filesystem::path path, std::vector<Entry> entries,
-         const Metadata& metadata = {});  // computes each entry's `first` and `bytes`
+         const Metadata& metadata = {});  // computes `first` and `bytes` of each entry
   void write(std::span<const std::byte> bytes);
-  void finish();  // syncs; throws unless every declared byte was written
+  void finish();  // syncs the file; throws unless all declared bytes were written
   const std::string& header() const { return header_; }
 
  private:

@@ -1,5 +1,5 @@
-// A hidden folder for a file under construction, beside its final location, so that readers see only the complete file. The
-// constructor creates the parent too. The destructor removes the folder with all its contents.
+// A hidden folder for a file under construction, next to the file's final location, so that readers see only the complete
+// file. The constructor also creates the parent folder. The destructor removes the folder with all its contents.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,7 +11,7 @@ namespace chorale {
 class ScratchFolder {
  public:
   explicit ScratchFolder(const std::filesystem::path& parent) {
-    std::error_code trouble;  // ignored, because mkdtemp would fail too
+    std::error_code trouble;  // ignored, because mkdtemp would also fail
     std::filesystem::create_directories(parent, trouble);
     std::string name = (parent / ".chorale-XXXXXX").string();
     if (!mkdtemp(name.data()))

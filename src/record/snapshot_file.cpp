@@ -25,7 +25,7 @@ constexpr std::size_t page = 4096;
 
 SnapshotFile::SnapshotFile(std::filesystem::path path, bool takes_over) : path_(std::move(path)) {
   if (!takes_over && std::filesystem::exists(path_)) errno = EEXIST, refuse(path_);
-  if (takes_over) remove_copies();  // removes the hidden files of the writer that died; its visible file stays
+  if (takes_over) remove_copies();  // removes the hidden files of the writer that died; its visible file remains
   for (int copy : {0, 1}) {
     const auto name = hidden(copy ? "1" : "0");
     copies_[copy].reset(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -46,7 +46,7 @@ std::filesystem::path SnapshotFile::hidden(const char* suffix) const {
 void SnapshotFile::publish(std::span<const std::byte> image) {
   const int copy = published_ % 2;
   bring_up_to_date(copy, image);
-  // Gives the updated copy a second name and renames that over the visible name. Readers see only this atomic rename.
+  // Gives the updated copy a second name, and renames that to the visible name. Readers see only this atomic rename.
   const auto name = hidden(copy ? "1" : "0"), next = hidden("new");
   unlink(next.c_str());
   if (link(name.c_str(), next.c_str()) != 0 || rename(next.c_str(), path_.c_str()) != 0) refuse(path_);

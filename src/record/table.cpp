@@ -50,7 +50,7 @@ Table::Table(hid_t file, const TableSpec& spec) : spec_(spec) {
   counts_rows_ = std::none_of(columns.begin(), columns.end(), is_coordinate);
   if (counts_rows_) columns.push_back({.name = spec.rows, .dtype = DType::i64, .units = "1", .about = "row number"});
   for (Column& column : columns) columns_.push_back({.column = std::move(column)});
-  for (const bool coordinate : {true, false})  // creates the coordinate first, because other columns attach to it
+  for (const bool coordinate : {true, false})  // creates the coordinate first, because other columns are attached to it
     for (Stored& stored : columns_) {
       if (is_coordinate(stored.column) != coordinate) continue;
       stored.dataset = make_variable(file, group_.get(), spec.rows, stored.column);
@@ -101,7 +101,9 @@ void Table::write() {
     check(H5Dwrite(stored.dataset.get(), h5::native_type(stored.column.dtype), in_memory.get(), in_file.get(), H5P_DEFAULT,
                    stored.buffer.data()));
   }
-  for (Stored& stored : columns_) stored.buffer.clear();  // cleared only now, so that a failed write can be repeated
+  for (Stored& stored : columns_)
+    stored.buffer.clear();  // cleared only after all writes, so that a failed write can be
+                            // repeated
   written_rows_ += buffered_rows_;
   buffered_rows_ = 0;
   h5::set_attribute(group_.get(), "committed_rows", written_rows_);
@@ -110,7 +112,7 @@ void Table::write() {
 std::string Table::last_row_as_json() const {
   std::string line = "{\"table\": \"" + spec_.group + '"';
   for (const Stored& stored : columns_) {
-    if (stored.buffer.empty() || stored.row_shape.size() > 1) continue;  // metrics.jsonl gets only scalars
+    if (stored.buffer.empty() || stored.row_shape.size() > 1) continue;  // metrics.jsonl contains only scalars
     line += ", \"" + stored.column.name + "\": ";
     line += as_json(stored.column, stored.buffer.data() + stored.buffer.size() - stored.row_bytes);
   }

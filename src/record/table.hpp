@@ -1,9 +1,9 @@
-// A table is a group of the file with one unlimited dimension, the rows. Every column grows along this dimension:
+// A table is a group of the file with one unlimited dimension, the rows. All columns extend along this dimension:
 //
-//   /phases   phase_time(step*, rank, phase)        `step` is the dimension of the rows; the dimension scale `rank` is in
+//   /phases   phase_time(step*, rank, phase)        `step` is the dimension of the rows. The dimension scale `rank` is in
 //             step(step*)  phase(phase)             the root, the scale `phase` in the group
 //
-// append() copies a row into a buffer; write() puts the buffered rows into the file. A column of labels stores small
+// append() copies a row into a buffer, and write() writes the buffered rows to the file. A column of labels stores small
 // integers with CF's flag_values and flag_meanings.
 //
 // A row is a struct with a list of its columns, so a misspelled or mistyped column does not compile:
@@ -14,8 +14,8 @@
 //                                               column("loss", &EvalRow::loss, "1", "mean loss in nats")}; }
 //   };
 //
-// A command that also prints its rows for programs prints the same columns (bench/series_row.hpp). Such a column may have a
-// different name in the printed rows, or appear in only one of the two.
+// If a command also prints its rows for programs, it prints the same columns (bench/series_row.hpp). Such a column may have
+// a different name in the printed rows, or appear only in the record or only in the printed rows.
 #pragma once
 #include <cstring>
 #include <optional>
@@ -33,16 +33,16 @@ struct TableSpec {
   std::string group;  // "train"
   std::string rows;   // the name of the rows' dimension: "step"
   std::vector<Column> columns;
-  std::vector<Dimension> dimensions = {};  // defined in this group; others come from the root
-  bool live = false;                       // each row also goes to metrics.jsonl at once
+  std::vector<Dimension> dimensions = {};  // defined in this group; all other dimensions are those of the root
+  bool live = false;                       // each row is also written to metrics.jsonl immediately
 };
 
-// One field of a row. A vector holds the values along the column's further dimensions; the last dimension varies fastest.
+// One field of a row. A vector holds the values along the column's additional dimensions; the last dimension varies fastest.
 template <class Row, class Value>
 struct Field {
   Column column;
   Value Row::*member;
-  std::string printed = column.name;  // its name in JSON and CSV; "": not printed
+  std::string printed = column.name;  // name of the column in JSON and CSV; "": not printed
   bool recorded = true;
 
   Field printed_as(std::string name) const { return {column, member, std::move(name), recorded}; }
@@ -50,11 +50,11 @@ struct Field {
   Field only_printed() const { return {column, member, printed, false}; }
 };
 
-// Returns the index of the text's label. A detail after a colon needs no label of its own: "simulated:my.toml" has the label
+// Returns the index of the text's label. A detail after a colon is not part of the label: "simulated:my.toml" has the label
 // "simulated". A text without a label gets the index after the last label.
 std::uint8_t label_of(const Column& column, const std::string& text);
 
-// How a record stores a value: as an index for an enumerator, a flag or a text with a label; as −1 for an absent number.
+// Returns the stored form of a value: an index for an enumerator, a flag or a text with a label; −1 for an absent number.
 template <class T>
 decltype(auto) stored(const T& value, const Column& column) {
   if constexpr (std::is_same_v<T, std::string>)
@@ -105,12 +105,12 @@ class Table {
       });
       finish_row(c);
     } catch (...) {
-      drop_unfinished_row();  // otherwise its first columns would end up in the next row
+      drop_unfinished_row();  // otherwise the first columns of this row would be added to the next row
       throw;
     }
   }
 
-  void write();  // writes the buffered rows; `committed_rows` then tells readers how many rows to trust
+  void write();  // writes the buffered rows; `committed_rows` then tells readers how many rows are valid
 
   const TableSpec& spec() const { return spec_; }
   std::int64_t rows() const { return written_rows_ + buffered_rows_; }
@@ -120,7 +120,7 @@ class Table {
   struct Stored {
     Column column;
     h5::Dataset dataset;
-    std::vector<hsize_t> row_shape;  // {1, lengths of further dimensions…}
+    std::vector<hsize_t> row_shape;  // {1, lengths of additional dimensions…}
     std::int64_t row_bytes = 0;
     std::vector<std::byte> buffer;
   };

@@ -112,7 +112,7 @@ void* FileTier::take(std::int64_t bytes) {
   const std::int64_t size = rounded_up(bytes), offset = free_.take(size, block);
   if (offset < 0) return errno = ENOMEM, nullptr;
   if (const std::int64_t more = offset + size - length_; more > 0) {
-    // If a file system cannot reserve space, glibc writes single bytes instead, which O_DIRECT refuses.
+    // If a file system cannot reserve space, glibc writes single bytes instead, and O_DIRECT refuses such writes.
     int error = 0;
     do error = posix_fallocate(file_.get(), length_, more);
     while (error == EINTR);
@@ -158,8 +158,8 @@ void FileTier::copy(void* to, const void* from, std::int64_t bytes) {
   }
 }
 
-// Whole blocks need no transfer: they are marked as never written. The same holds for a block in which nothing else was ever
-// written.
+// Complete blocks need no transfer, because they are only marked as never written. The same applies to a partly cleared
+// block whose other bytes were never written.
 void FileTier::clear(void* place, std::int64_t bytes) {
   const std::vector<std::byte> zeros(block);
   const std::int64_t end = offset_of(place) + bytes;
@@ -174,8 +174,8 @@ void FileTier::clear(void* place, std::int64_t bytes) {
   }
 }
 
-// Transfers whole blocks in the background if the alignment of `data` allows it. Transfers the rest through the buffer
-// before it returns.
+// Transfers complete blocks in the background if the alignment of `data` allows it. Transfers the remaining bytes through
+// the buffer before the call returns.
 void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes) {
   auto* here = static_cast<std::byte*>(data);
   transfer.writes = kind == IoRequest::Kind::write;
@@ -199,7 +199,7 @@ void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offs
   }
 }
 
-// Transfers whole blocks. Reads skip blocks that were never written.
+// Transfers complete blocks. Reads skip blocks that were never written.
 void FileTier::start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes) {
   auto* const here = static_cast<std::byte*>(data);
   for (std::int64_t done = 0; done < bytes;) {
@@ -221,7 +221,7 @@ void FileTier::start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_
       auto piece =
           std::unique_ptr<Piece>(new Piece{{kind, file, offset + done, run, here + done}, &transfer, offset + done, run});
       if (clock_ && in_flight_ == 0) busy_since_ = clock_->seconds();
-      queue_->start(*piece);  // if it throws, nothing is in flight
+      queue_->start(*piece);  // if start() throws, no request is in flight
       ++transfer.pending, ++in_flight_;
       (void)piece.release();  // note() deletes it
     }
@@ -248,7 +248,7 @@ void FileTier::note(IoRequest& request) noexcept {
   delete &piece;
 }
 
-// The kernel may transfer less than it was asked for. The rest is requested again, starting at a block boundary.
+// The kernel may transfer fewer bytes than requested. The remaining bytes are requested again, starting at a block boundary.
 bool FileTier::go_on(Piece& piece) noexcept {
   if (piece.result == piece.bytes) return false;
   const std::int64_t done = std::max<std::int64_t>(piece.result, 0) / block * block;
@@ -286,8 +286,8 @@ void FileTier::wait(Transfer& transfer) {
   throw_if_failed(transfer);
 }
 
-// For destructors, which must not throw. The kernel may still write to the memory of these requests, so it cannot be freed
-// before they end. If even the wait fails, the program ends.
+// For destructors, which must not throw. The kernel may still write to the memory of these requests, so the memory cannot be
+// freed before they end. If the wait itself fails, the program is terminated.
 void FileTier::finish(const std::int64_t& pending) noexcept {
   try {
     while (pending > 0) note(next());

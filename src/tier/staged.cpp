@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-// The tensor begins on a page, so that a file opened with O_DIRECT can be read into it and written from it directly.
+// The tensor starts at a page boundary, so that a file opened with O_DIRECT can be transferred directly to and from it.
 Staged::Staged(Allocator& memory, std::int64_t count, DType dtype, Category category) : category_(category) {
   const std::int64_t page = FileTier::block / size_of(dtype);
   const Tensor roomy(memory, {count + page}, dtype, category);
@@ -13,7 +13,7 @@ Staged::Staged(Allocator& memory, std::int64_t count, DType dtype, Category cate
   tensor_ = roomy.narrow(before / size_of(dtype), count);
 }
 
-// The tensor that is not in host memory provides the object that makes the copies.
+// The tensor that is not in host memory provides the object that does the copies.
 AsyncCopy& Staged::copy_with(const Tensor& there) {
   if (!copy_) copy_ = (there.device().is_host() ? tensor_ : there).slice().memory->async_copy();
   return *copy_;
@@ -28,7 +28,7 @@ Staged& Staged::operator=(Staged&& other) noexcept {
 
 void Staged::start(bool reads, const Tensor& there, TierTraffic& traffic) {
   wait();
-  // If the host computes with a tensor of a device, the copy is in the tier, and the tensor is in memory.
+  // If the host computes with a tensor of a device, the copy counts as the tier, and the tensor as memory.
   const bool on_device = there.device().kind == Device::Kind::cuda;
   (reads != on_device ? traffic.read : traffic.written)[static_cast<std::size_t>(category_)] += there.bytes();
   void* const from = there.phantom() ? nullptr : (reads ? there : tensor_).slice().data;

@@ -1,5 +1,5 @@
-// A flat tensor in memory that is a copy of a tensor in a slow tier or on a device. Transfers between the two run in the
-// background.
+// A flat tensor in memory that is a copy of a tensor in a slow tier or on a device. Transfers between the two tensors run in
+// the background.
 //
 //   Staged here(memory, there.count(), there.dtype(), Category::params);
 //   here.start_read(there, traffic);  …  here.wait();  compute with here.tensor();  here.start_write(there, traffic);  …
@@ -11,7 +11,7 @@
 
 namespace chorale {
 
-// The bytes that a rank has read from and written to the tier, by tensor category.
+// The bytes that a rank has read from the tier and written to it, by tensor category.
 struct TierTraffic {
   std::array<std::int64_t, categories> read{}, written{};
   bool operator==(const TierTraffic&) const = default;
@@ -22,8 +22,8 @@ struct TierTraffic {
   std::int64_t all_written() const { return std::accumulate(written.begin(), written.end(), std::int64_t{0}); }
 };
 
-// Whether a computation on device `here` needs a copy of the tensor, because the tensor is in a file or across a device's
-// bus.
+// Whether a computation on device `here` needs a copy of the tensor. This is the case if the tensor is in a file, or if only
+// one of the tensor and `here` is on the host.
 inline bool is_away(const Tensor& tensor, Device here) {
   if (!tensor) return false;
   return tensor.device().kind == Device::Kind::file || tensor.device().is_host() != here.is_host();
@@ -36,16 +36,16 @@ class Staged {
   Staged(Tensor on_page, Category category) : tensor_(std::move(on_page)), category_(category) {}
 
   Staged(Staged&&) = default;
-  Staged& operator=(Staged&& other) noexcept;  // swaps, so that no buffer is freed before its copy is over
+  Staged& operator=(Staged&& other) noexcept;  // swaps, so that no buffer is freed before its copy has completed
 
   explicit operator bool() const { return bool(tensor_); }
   const Tensor& tensor() const { return tensor_; }
-  // `there` may be shorter than tensor(). Its type may differ only in plans. The elements must not change until wait()
-  // returns.
+  // `there` may be shorter than tensor(). The type of `there` may differ only in plans. The elements must not change until
+  // wait() returns.
   void start_read(const Tensor& there, TierTraffic& traffic) { start(true, there, traffic); }
   void start_write(const Tensor& there, TierTraffic& traffic) { start(false, there, traffic); }
   void wait();  // waits for the last copy; throws if it failed
-  bool over();  // whether the last copy has ended; does not wait
+  bool over();  // whether the last copy has ended; never waits
 
  private:
   void start(bool reads, const Tensor& there, TierTraffic& traffic);

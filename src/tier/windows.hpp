@@ -1,11 +1,11 @@
-// Visits flat tensors of equal length window by window, so that tensors in a slow tier need little memory. While a window is
-// computed, the next one is read and the previous one is written:
+// Visits flat tensors of equal length window by window, so that tensors in a slow tier need little memory. While one window
+// is computed, the next one is read and the previous one is written:
 //
 //   set 0    read ▸ compute ▸ write                       read ▸ …
 //   set 1            read   ▸ compute ▸ write
 //   set 2                      read   ▸ compute ▸ write            three sets of buffers, of constant size
 //
-// A walk visits windows while the program does other work: progress() computes a window if its elements have arrived, and
+// A walk visits windows while the program does other work. progress() computes a window if its elements have arrived, and
 // never waits.
 #pragma once
 #include <functional>
@@ -18,24 +18,26 @@
 namespace chorale {
 
 struct WindowPart {
-  Tensor whole;  // in memory or in a slow tier; empty: nothing
+  Tensor whole;  // in memory or in a slow tier; empty: this part does not exist
   Category category = Category::optimizer;
   bool reads = true, writes = false;
-  Tensor target = {};  // where the elements are written, memory of the same kind as `whole`; empty: back to `whole`
+  Tensor target = {};  // the tensor to which the elements are written, in the same kind of memory as `whole`; empty: `whole`
+                       // itself
 };
 using WindowParts = std::vector<WindowPart>;
 
 struct Window {
-  std::size_t item;           // the item, as given to add()
+  std::size_t item;           // the item number that was passed to add()
   std::int64_t first, count;  // the range of elements
 };
 
 class WindowWalk {
  public:
-  // work(window, here): here[i] has the window's elements of part i. A part in a slow tier that is not read begins with
-  // zeros. Every list of parts has as many parts as `like`, with the same types and in the same kinds of memory. `pins`:
-  // pins buffers of tensors in a file (IoQueue::pin). Pinning saves a quarter of the processor time of copies, 14 ms per
-  // GiB, if each buffer serves many windows. If it serves few, pinning costs as much as it saves.
+  // work(window, here): here[i] has the window's elements of part i. If a part in a slow tier is not read, its elements in
+  // `here` start as zeros. Every list of parts has as many parts as `like`, with the same types and in the same kinds of
+  // memory. pins: pins the buffers of tensors in a file (IoQueue::pin). Pinning saves a quarter of the processor time of
+  // copies, 14 ms per GiB, if each buffer serves many windows. If a buffer serves few windows, pinning costs as much as it
+  // saves.
   using Work = std::function<void(const Window& window, std::span<const Tensor> here)>;
   WindowWalk(const WindowParts& like, std::int64_t elements, Allocator& memory, TierTraffic& traffic, Work work,
              std::size_t sets = 3, bool pins = true);
@@ -50,7 +52,7 @@ class WindowWalk {
   class Buffers;
   struct Visit {
     Window window;
-    WindowParts parts;  // of the whole item
+    WindowParts parts;  // the parts of the complete item
   };
   void advance(bool waits, std::size_t end);
   Buffers& set_of(std::size_t i);
@@ -63,7 +65,7 @@ class WindowWalk {
   std::size_t next_ = 0, reading_ = 0;  // the first window not yet computed, and the first whose read has not begun
 };
 
-// Visits all windows of all items in order. Allocates nothing if there are none.
+// Visits all windows of all items in order. Allocates nothing if there are no windows.
 void through_windows(const std::vector<WindowParts>& items, std::int64_t elements, Allocator& memory, TierTraffic& traffic,
                      const WindowWalk::Work& work);
 

@@ -1,5 +1,5 @@
-// GCC 12.2 miscompiles constants such as this one unless the Makefile passes an option. The test shows that the option is
-// passed.
+// GCC 12.2 miscompiles constants such as the one in this test unless the Makefile passes an option. The test checks that the
+// option is passed.
 #include <cstring>
 
 #include "tests/catch.hpp"

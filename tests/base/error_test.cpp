@@ -65,7 +65,7 @@ TEST_CASE("a handle closes exactly once, wherever it was moved") {
     c = std::move(same);
     CHECK(c.get() == 8);
     Handle<CountingTraits> kept(9);
-    CHECK(kept.release() == 9);  // now the caller must close 9
+    CHECK(kept.release() == 9);  // from here on, the caller must close 9
   }
   CHECK(closed == 2);
 }

@@ -1,4 +1,5 @@
-// Strangers connect to a guard. The guard must not wait for them, and must ignore what they send.
+// Processes that do not belong to the run connect to a guard. The guard must not wait for these strangers, and must ignore
+// their messages.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -67,7 +68,7 @@ void write_to(const Descriptor& line, const std::string& text) {
   REQUIRE(send(line.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
 }
 
-// Lets the guard read for a moment; returns the hosts whose messages it accepted.
+// Lets the guard read for a short time. Returns the hosts from which it accepted messages.
 std::string believed(OtherGuards& guards) {
   SystemClock clock;
   std::string hosts;

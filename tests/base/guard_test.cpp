@@ -1,5 +1,5 @@
-// Explanations of a dead rank, a late rank, different calls and a lost message; messages between guards; and when a run
-// counts as hung.
+// Tests the guard's explanations of a dead rank, a late rank, different calls and a lost message. Also tests messages
+// between guards, and the rule by which a run counts as hung.
 #include "src/base/guard/dump.hpp"
 #include "src/base/guard/explanation.hpp"
 #include "src/base/guard/flight.hpp"
@@ -103,8 +103,8 @@ TEST_CASE("a deadlock is certain only if each rank waits for one that is late an
        "error: ranks wait for each other\n  rank 0 on n0 waits for rank 1 in call 7 of ranks 0-3, all_reduce of 64 f32");
   says(said, "rank 1 on n0 waits for rank 0 in call 3 of ranks 0-1, broadcast of 4 f32\n");
   CHECK(said.find("rank 3") == std::string::npos);
-  // In turn: the late rank computes; the late rank waits in a call that all ranks have begun; the awaited rank has begun the
-  // call.
+  // None of these three cases is a deadlock. First, the late rank computes. Second, the late rank waits in a call that all
+  // ranks have begun. Third, the rank that is waited for has begun the call.
   CHECK(explain_deadlock({rank_that(0, true, {sixth, all}), rank_that(1, false, {sixth, pair})}).empty());
   Shown begun_by_both = pair;
   CHECK(explain_deadlock({rank_that(0, true, {pair, all}), rank_that(1, true, {sixth, begun_by_both})}).empty());

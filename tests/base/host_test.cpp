@@ -17,7 +17,7 @@ TEST_CASE("a process runs until it ends, not until its parent collects it") {
   const pid_t child = fork();
   if (child == 0) _exit(0);
   siginfo_t info{};
-  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);  // it has ended, and is a zombie
+  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);  // the child has ended and is a zombie
   CHECK_FALSE(is_running(child));
   REQUIRE(waitpid(child, nullptr, 0) == child);
   CHECK_FALSE(is_running(child));
@@ -39,7 +39,7 @@ TEST_CASE("resident memory grows with pages that are written, and its peak remai
   constexpr std::int64_t many = 64 << 20;
   const ResidentMemory before = resident_memory();
   CHECK((before.bytes > 0 && before.peak_bytes > 0));
-  // From the kernel: malloc may return pages that an earlier test has written.
+  // The pages come directly from the kernel, because malloc may return pages that an earlier test has written.
   void* const pages = mmap(nullptr, many, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(pages != MAP_FAILED);
   std::memset(pages, 'a', many);

@@ -1,4 +1,4 @@
-// Checks what Launcher::run() returns when a launch ends.
+// Checks the value that Launcher::run() returns when a launch ends.
 #include "src/base/launcher.hpp"
 
 #include <csignal>

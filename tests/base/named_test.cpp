@@ -1,4 +1,4 @@
-// Enumerations with names (src/base/named.hpp), as used by a program of the library and by the option parser.
+// Tests enumerations with names (src/base/named.hpp), as user programs and the option parser use them.
 #include <chorale/named.hpp>
 
 #include <optional>
@@ -52,7 +52,7 @@ std::string refused(const std::vector<std::string>& words) {
   return test::refused([&] { Fields().resolve(words); });
 }
 
-// A wrong word in a user's program is a compile-time error.
+// These fields accept no strings, so a misspelled name in a user's program is a compile-time error.
 template <class Field>
 concept TakesWords = std::is_assignable_v<Field&, const char*> || std::is_assignable_v<Field&, std::string>;
 static_assert(!TakesWords<decltype(OptimizerOptions::kind)> && !TakesWords<decltype(TrainingOptions::numerics)> &&

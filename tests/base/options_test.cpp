@@ -48,7 +48,7 @@ std::string refused(const Words& arguments, const Words& variables = {}) {
   return test::refused([&] { Fields().resolve(arguments, variables, {"ranks", "seed"}); });
 }
 
-// A file with the given text in a temporary folder.
+// Writes a file with the given text into a temporary folder.
 struct FileWith {
   FileWith(const char* name, const std::string& text) : path((folder / name).string()) { std::ofstream(path) << text; }
   operator const std::string&() const { return path; }
@@ -152,7 +152,7 @@ TEST_CASE("invalid settings are refused in three lines, with the nearest name an
   CHECK(contains(refused({"--backend", "mpi,tcp"}), "one of mpi, ucx, shm"));
   CHECK(contains(refused({"--preset", "tyni"}), "did you mean \"tiny\"?"));
   CHECK(contains(refused({}, {"CHORALE_RNAKS=3"}), "did you mean CHORALE_RANKS?"));
-  CHECK(refused({}, {"CHORALE_SEED=3"}) == "accepted");  // another command has the option seed
+  CHECK(refused({}, {"CHORALE_SEED=3"}) == "accepted");  // the option `seed` belongs to a different command
 }
 
 TEST_CASE("mistakes in a file are named with their line") {
@@ -197,8 +197,8 @@ TEST_CASE("a size may be auto: then the program chooses it") {
 
 namespace {
 
-// Here `momentum` has an effect only with some rules, and `floor` may be given as a multiple of the rate. add_words() maps
-// another program's words to these options.
+// Options for the tests below. `momentum` has an effect only with some rules, and `floor` may be given as a multiple of the
+// rate. The function add_words() maps the option names of a different program to these options.
 struct Rules {
   std::string rule = "adam", model = "one";
   double rate = 2, momentum = 0.9;
@@ -243,15 +243,14 @@ TEST_CASE("several mistakes are reported at once, each in a line of its own") {
   INFO(text);
   CHECK(split(text, '\n') == Words{"5 settings of chorale test cannot be used",  //
                                    "  unknown variable CHORALE_RNAKS: did you mean CHORALE_RANKS?",
-                                   "  unknown flag --rnaks: did you mean --ranks?",  // 3 is the flag's value, not a separate
-                                                                                     // mistake
+                                   "  unknown flag --rnaks: did you mean --ranks?",  // 3 is the flag's value, not a mistake
                                    "  unknown flag --nonsense", "  rate = fast (command line): rate takes a number",
                                    "  dtype = f16 (command line): did you mean bf16? dtype takes one of f32, bf16",
                                    "  chorale test --help lists all options"});
-  CHECK(contains(refused({"--nonsense", "--nonsense"}), "unknown flag --nonsense\n"));  // one mistake, not a list of one
+  CHECK(contains(refused({"--nonsense", "--nonsense"}), "unknown flag --nonsense\n"));  // not shown as a list
   const std::string two = refused({"--preset", "tyni", "--nonsense"});
   CHECK((contains(two, "2 settings") && contains(two, "unknown preset") && contains(two, "flag --nonsense")));
-  // A setting may lack an effect only because of another mistake, so this is not reported yet.
+  // Another mistake may be the only reason that a setting has no effect. So the missing effect is not reported yet.
   CHECK(!contains(refused_rules({"--rule", "sdg", "--momentum", "0.9", "--nonsense"}), "no effect"));
 }
 
@@ -273,7 +272,7 @@ TEST_CASE("a setting without effect is refused, unless it comes from a preset") 
     CHECK_THAT(said, says("momentum has no effect here") && says(place) && says("only with rule sgd or lion"));
   CHECK_THAT(refused_rules({"--rule", "sgd", "--momentum", "0", "--model", "two"}), says("momentum is 0"));
   CHECK(Rules().resolve({"--rule", "sgd", "--momentum", "0.5"}).momentum == 0.5);
-  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // from the preset, so it is no error
+  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // a setting from a preset is not an error
   CHECK_THAT(Rules().options.help_text(), says("of sgd (default 0.9), only with rule sgd or lion"));
 }
 
@@ -281,7 +280,7 @@ TEST_CASE("a run's config file can be read again; options without effect are com
   const std::string kept = Rules().resolve({"--preset", "small"}).options.toml();
   CHECK_THAT(kept, says("# no effect: momentum = 0.3\n") && says("\nrule = \"adam\"\n"));
   CHECK(Rules().resolve({"--config", FileWith("kept.toml", kept).path}).rate == 3);
-  // Older versions also saved settings without effect. A config file may repeat the default of such a setting.
+  // Older versions also saved settings without effect. So a config file may contain such a setting with its default value.
   CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate == 2);
 }
 
@@ -319,7 +318,7 @@ TEST_CASE("another program's names set our options, expect values, do nothing or
              says("old-floor (command line) requires floor = 0.7, but floor = 0.5 (default)"));
   CHECK_THAT(refused_rules({"--sgd-rule", "--rule", "lion"}), says("two values for rule"));
   CHECK_THAT(refused_rules({"--gone", "1", "2"}), says("gone belongs to another program") && says("use --rule"));
-  // "not-here" sets `depth`, an option of another command.
+  // "not-here" sets `depth`, an option of a different command.
   CHECK_THAT(refused_rules({"--not-here", "1"}), says("unknown flag --not-here"));
   CHECK_THAT(refused_rules({"--gome", "1"}), says("did you mean --gone?"));
 }
@@ -347,7 +346,7 @@ TEST_CASE("the launcher is read from the environment") {
   CHECK(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).size == 1);  // a batch script, not a job step
 
   CHECK(with({}).one_host());
-  CHECK_FALSE(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).one_host());  // not known
+  CHECK_FALSE(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).one_host());  // the number of hosts is unknown
   CHECK(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}, {"MPI_LOCALNRANKS", "3"}}).one_host());
   CHECK_FALSE(
       with({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}).one_host());

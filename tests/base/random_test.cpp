@@ -6,7 +6,7 @@
 
 using namespace chorale;
 
-// The known answers published with Random123 for philox4x32, 10 rounds.
+// Expected values published with Random123 for philox4x32 with 10 rounds.
 TEST_CASE("Philox gives its known answers") {
   CHECK(philox::block({0, 0, 0, 0}, {0, 0}) == philox::Counter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox::block({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) == philox::Counter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});

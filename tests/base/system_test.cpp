@@ -1,4 +1,4 @@
-// Machine files of systems of accelerators: the files that come with Chorale, and broken ones.
+// Tests machine files of accelerator systems: the files that come with Chorale, and files with errors.
 #include "src/base/system.hpp"
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace chorale::test {
 namespace {
 
-// Line 6 is `memory`, line 12 `type`, line 18 `link`, line 22 `adapters`.
+// A valid machine file. `memory` is in line 6, `type` in line 12, `link` in line 18, `adapters` in line 22.
 const std::string good = R"(schema = "chorale machine"
 version = 1
 machine = "a toy"

@@ -81,10 +81,10 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   CHECK_THROWS(table.add({"one cell only"}));
   TextTable ratios({"of the first"});
   ratios.add({"1.00"});
-  ratios.add({"~ 0.98"});  // an approximate number is right-aligned, too
+  ratios.add({"~ 0.98"});  // approximate numbers are right-aligned, too
   CHECK(ratios.print("text") == "of the first\n        1.00\n      ~ 0.98\n");
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
-  TextTable unknown({"seconds", "note"});  // a number that is not known, and words that are empty
+  TextTable unknown({"seconds", "note"});  // one number is unknown, and some texts are empty
   unknown.add({"1.5", ""}), unknown.add({"", "late"});
   const auto rows = nlohmann::json::parse(unknown.print("json"));
   CHECK((rows[0]["note"] == "" && rows[1]["seconds"].is_null()));
@@ -110,7 +110,7 @@ TEST_CASE("a note that is wider than the screen goes on as a note; in a pipe it 
 TEST_CASE("a paragraph breaks between words, and a long word after a bar") {
   CHECK(paragraph("- ", "one two three", 0) == "- one two three\n");
   CHECK(paragraph("- ", "one two three", 9) == "- one two\n  three\n");
-  CHECK(paragraph("µ ", "µµ two", 8) == "µ µµ two\n");  // a letter takes one column, however many bytes it has
+  CHECK(paragraph("µ ", "µµ two", 8) == "µ µµ two\n");  // a letter takes one column, whatever its number of bytes
   CHECK(paragraph("", "run this now", 9, " \\") == "run \\\nthis \\\nnow\n");
   CHECK(paragraph("  ", "ring|tree|mesh or", 12) == "  ring|tree|\n  mesh or\n");
   CHECK(paragraph("  ", "a wordthatisverylong b", 8) == "  a\n  wordthatisverylong\n  b\n");
@@ -131,8 +131,8 @@ TEST_CASE("a table that is wider than the screen continues below, and the column
   alike.add({"1", "dp", "64", "0.5"}), alike.add({"1", "tp", "32", "0.5"});
   CHECK(alike.print("text", 22) ==
         "step  axis  sent\n   1  dp      64\n   1  tp      32\n\nstep  axis  waits\n   1  dp      0.5\n   1  tp      0.5\n");
-  CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n"));  // no room for both
-  TextTable words({"name", "about"});  // the last words of a line are broken
+  CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n"));  // no room to repeat both columns
+  TextTable words({"name", "about"});  // long text in the last column is wrapped
   words.add({"ring", "only neighbors communicate"});
   CHECK(words.print("text", 20) == "name  about\nring  only neighbors\n      communicate\n");
   alike.add({"1", "tp", "32", "0.5"});  // no column distinguishes these rows

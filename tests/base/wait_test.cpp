@@ -28,7 +28,8 @@ TEST_CASE("waiting spins, then yields, then sleeps, at most 200 µs each time") 
   int polls = 0, idles = 0;
   wait_until([&] { return ++polls == 10 + 5 + 6; }, {.clock = clock, .spins = 10, .yields = 5, .on_idle = [&] { ++idles; }},
              "a poll");
-  // on_idle runs before each sleep. The 21 polls: 10 spins, 1 before the first yield, 1 after each of 5 yields and 5 sleeps.
+  // on_idle runs before each sleep. There are 21 polls: 10 while spinning, 1 before the first yield, and 1 after each of 5
+  // yields and 5 sleeps.
   CHECK(idles == 5);
   CHECK(clock.seconds() == Approx(50e-6 + 100e-6 + 150e-6 + 2 * 200e-6));
 }
@@ -71,7 +72,7 @@ TEST_CASE("a request to stop ends a wait that hangs, but not a wait that ends so
   CHECK_THROWS_WITH(wait_until([] { return false; }, how, "rank 7's flag"),
                     says("asked to stop while waiting for rank 7's flag"));
   CHECK(clock.seconds() < 1130);
-  CHECK(signals.pending() == SIGTERM);  // the signal is still there for the code that reads signals
+  CHECK(signals.pending() == SIGTERM);  // the signal is still pending for the code that handles it
 }
 
 TEST_CASE("the time limit of a wait starts again at every step of progress") {
@@ -79,9 +80,9 @@ TEST_CASE("the time limit of a wait starts again at every step of progress") {
   int polls = 0;
   const Waiting how{.clock = clock, .timeout_seconds = 0.0005, .spins = 10, .yields = 5, .moved = [&] { return polls / 8; }};
   wait_until([&] { return ++polls == 1000; }, how, "a long job");
-  // Each step has a few short sleeps; without progress, each would sleep for 200 µs.
+  // Each step of progress has only a few short sleeps. Without progress, every sleep would take 200 µs.
   CHECK(clock.seconds() < 990 / 8 * 2 * 200e-6);
-  CHECK(clock.seconds() > 0.0005);  // the whole wait took longer than the limit of one step
+  CHECK(clock.seconds() > 0.0005);  // the complete wait took longer than the time limit of one step
 }
 
 TEST_CASE("a failure detector can end a wait") {
@@ -128,7 +129,7 @@ TEST_CASE("until something is done, progress shows the estimate") {
   progress.update(0);
   clock.sleep(30);
   progress.update(1);
-  clock.sleep(30);  // while the second piece is done
+  clock.sleep(30);  // time during which the second piece runs
   progress.update(1);
   std::fclose(stream);
   CHECK(std::string(text, length) ==

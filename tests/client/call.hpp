@@ -1,5 +1,5 @@
-// One random collective call on one rank. All ranks of the group draw the same parameters. The buffers lie between guard
-// bytes. After the call, trouble() says what is wrong with the result ("" if nothing).
+// One random collective call on one rank. All ranks of the group draw the same parameters. Guard bytes surround each buffer.
+// After the call, trouble() describes the first error in the result ("" if it is correct).
 #pragma once
 #include <fmt/format.h>
 
@@ -19,16 +19,16 @@ inline std::int64_t below(Random& random, std::int64_t n) {
 }
 
 struct Drawn {
-  std::uint64_t number;  // the call's number, which determines its values
+  std::uint64_t number;  // the call's number, which determines the input values
   Collective what;
   DType dtype;
   Redop op;
   int root;
   bool in_place, uneven;
-  std::vector<std::vector<std::int64_t>> blocks;  // elements: blocks[from][to] in an all_to_all, else blocks[0][rank]
+  std::vector<std::vector<std::int64_t>> blocks;  // sizes: blocks[from][to] in an all_to_all, else blocks[0][rank]
 };
 
-// Most calls are small, and some are large; blocks may be empty.
+// Draws a number of elements. Most are small, some are large, and some are zero.
 inline std::int64_t drawn_count(Random& random, std::int64_t most) {
   const std::int64_t ranges[] = {1, 2, 9, 100, 5000, 60'000, 400'000, 2'500'001};
   return below(random, std::min(most + 1, ranges[below(random, 8)]));
@@ -58,8 +58,8 @@ inline Drawn draw(Random& random, int ranks, std::int64_t most) {
   return d;
 }
 
-// A buffer at a random offset in memory of the world's allocator or in ordinary memory, with guard bytes before and after
-// it.
+// A buffer with guard bytes before and after it, at a random offset. The memory comes from the world's allocator or is
+// ordinary memory.
 class Room {
  public:
   Room(std::int64_t bytes, Communicator& world, Random& random) : before_(64 + 8 * below(random, 9)), bytes_(bytes) {
@@ -94,7 +94,7 @@ class Trial {
       : d_(std::move(drawn)), rank_(group.rank()), ranks_(group.size()) {
     const auto me = static_cast<std::size_t>(rank_);
     const bool exchange = d_.what == Collective::all_to_all;
-    if (exchange && d_.uneven && own() % 2 == 0) d_.in_place = !d_.in_place;  // each rank decides for itself
+    if (exchange && d_.uneven && own() % 2 == 0) d_.in_place = !d_.in_place;  // each rank decides separately
     counts_ = d_.blocks[exchange ? me : 0];
     for (const auto& row : d_.blocks) taken_.push_back(row[me]);
     total_ = sum(counts_);
@@ -118,7 +118,7 @@ class Trial {
     visit(d_.dtype, [&]<class T>(Type<T>) { fill<T>(); });
   }
 
-  // The vectors of counts are destroyed when this function returns, before the call ends; the interface allows that.
+  // The vectors of counts are destroyed when this function returns, before the call completes. The interface allows this.
   Request start(Communicator& group) {
     return call([&](const Call& c) { return group.start(c); });
   }
@@ -153,7 +153,7 @@ class Trial {
     return make({d_.what, input(), output(), d_.op, d_.root, counts, exchange ? Counts(taken) : Counts()});
   }
 
-  // In place, this rank's block lies at its offset in the whole vector.
+  // In an in-place call, this rank's block is at its offset in the whole vector.
   unsigned char* place(std::size_t room, bool is_block) {
     return rooms_[std::min(room, rooms_.size() - 1)].data() + (d_.in_place && is_block ? home_ * size_of(d_.dtype) : 0);
   }
@@ -166,7 +166,7 @@ class Trial {
     for (std::int64_t i = 0; i < in_; ++i) x[i] = input_value<T>(d_.number, rank_, i, d_.op);
   }
 
-  // Returns where output element i comes from: a rank, and an index in the input of that rank.
+  // Returns the origin of output element i, which is a rank and an index in that rank's input.
   std::pair<int, std::int64_t> origin(std::int64_t i) const {
     if (d_.what == Collective::broadcast) return {d_.root, i};
     if (d_.what == Collective::scatter) return {d_.root, home_ + i};
@@ -189,7 +189,7 @@ class Trial {
 
   template <class T>
   std::string compared() {
-    const bool has_output = d_.what != Collective::reduce || rank_ == d_.root;  // other ranks' outputs are undefined
+    const bool has_output = d_.what != Collective::reduce || rank_ == d_.root;  // outputs of other ranks are undefined
     const T* const y = static_cast<const T*>(output().data);
     for (std::int64_t i = 0; has_output && i < out_; ++i)
       if (const T right = wanted<T>(i); !same_bits(y[i], right))

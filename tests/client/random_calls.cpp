@@ -1,13 +1,13 @@
-// A user program that makes random calls, checks every element, and prints how many calls there were.
+// A user program that makes random calls, checks every element, and prints the number of calls.
 //
 //   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale) -o random_calls
 //   mpirun -np 3 ./random_calls shm 7 40 [MOST]     backend, seed, rounds; most elements per call (2,500,000)
 //   for b in shm mpi ucx; do for n in 2 3 5; do for s in {1..10}; do
 //     mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
 //
-// A round starts up to 28 calls on the world and on its groups, some of which live for the round only. Among them are
-// messages between two ranks and, now and then, a blocking call. Each rank waits for its calls in its own order: by wait,
-// by test, or by dropping the request. Decisions that all ranks of a group must share come from a shared generator.
+// A round starts up to 28 calls on the world and on groups, some of which exist for one round only. The calls include
+// messages between two ranks and some blocking calls. Each rank waits for its calls in a random order, with wait, with test,
+// or by dropping the request. Decisions on which all ranks of a group must agree come from a shared generator.
 #include <chorale/chorale.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr int most_at_once = 28;
 
-// Sets the algorithm of the group's next call: one of Chorale's that run on any number of ranks, or MPI's own if
-// native_agrees() says that its results are the same.
+// Sets the algorithm of the group's next call. The choice is among Chorale's algorithms that run on any number of ranks.
+// MPI's own algorithm is also possible, if native_agrees() says that it gives the same results.
 void choose(Communicator& group, Random& shared, const Drawn& drawn) {
   const char* const names[] = {"auto", "auto", "ring", "direct", "binomial_tree"};
   const std::string name = names[below(shared, 5)];
@@ -78,7 +78,7 @@ class Client {
     Trial* trial;
   };
 
-  // Decisions that the group's ranks must share come from a generator that is seeded with the call's number.
+  // Decisions on which all ranks of the group must agree come from a generator seeded with the call's number.
   void one(Communicator& group, std::uint64_t number, std::int64_t most) {
     Random shared(number * 31 + static_cast<std::uint64_t>(group.size()));
     if (group.size() > 1 && shared() % 6 == 0) return exchange(group, shared, most);

@@ -1,6 +1,7 @@
 // The input values of random_calls.cpp, and the expected results. An input element is a hash of call, rank and index, so any
-// rank can compute another's input. Integers take their whole range, since sums wrap. Floats are small whole numbers, so
-// every partial sum and product is exact. For min and max there are also NaN, infinities and zeros of both signs.
+// rank can compute the input of every rank. Integers take all values of their type, because sums wrap around. Floats are
+// small whole numbers, so every partial sum and product is exact. Inputs of min and max also contain NaN, infinities and
+// zeros of both signs.
 #pragma once
 #include <chorale/chorale.hpp>
 #include <cmath>
@@ -36,7 +37,7 @@ T input_value(std::uint64_t call, int rank, std::int64_t place, Redop op) {
     const W rare[] = {std::numeric_limits<W>::quiet_NaN(), infinite, -infinite, W(0), -W(0), W(0), -W(0), W(1)};
     if (hash % 8 == 0) return T(rare[hash >> 8 & 7]);
   }
-  return T(W(static_cast<int>(hash >> 40 & 31) - 15));  // sums of 16 ranks reach at most 256, so bf16 holds them exactly
+  return T(W(static_cast<int>(hash >> 40 & 31) - 15));  // sums over 16 ranks are at most 256, so they are exact in bf16
 }
 
 template <class T>

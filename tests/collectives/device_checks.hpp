@@ -1,5 +1,5 @@
-// Checks of device buffers on every backend, direct or staged: right results with every algorithm, many calls in flight,
-// and an error on every rank if a call mixes host and device buffers.
+// Checks collectives on device buffers on every backend, with direct access or staging. Every algorithm must give correct
+// results, also with many calls in flight. If a call mixes host and device buffers, every rank must get an error.
 #pragma once
 #include "src/memory/device_plugin.hpp"
 #include "tests/collectives/backends/far_trial.hpp"
@@ -10,7 +10,7 @@
 namespace chorale::test {
 
 // Returns the memory of a GPU if the plugin finds one and the process has a single thread (the emulated GPU serves only one
-// thread). Otherwise returns FarMemory, which stands in for GPU memory.
+// thread). Otherwise, returns FarMemory, which stands in for GPU memory.
 inline std::shared_ptr<Memory> some_device(bool single_thread) {
   const DevicePlugin plugin;
   std::string why_none;
@@ -18,7 +18,8 @@ inline std::shared_ptr<Memory> some_device(bool single_thread) {
   return cuda_memory(plugin, 0);
 }
 
-// An allocator on the backend's own device if it has one, otherwise on a device whose buffers the backend must stage.
+// An allocator of device memory. If the backend has a device of its own, the memory is on this device. Otherwise, the memory
+// is on a device whose buffers must be staged.
 struct FarDevice {
   explicit FarDevice(Communicator& c)
       : own(some_device(c.backend() != "threads")),
@@ -80,8 +81,8 @@ inline std::string many_calls_in_flight(Communicator& c) {
   return "";
 }
 
-// Alternates calls on device buffers and on host buffers. One of the two kinds is staged. Staging must not change the order
-// of native calls, because a library matches them by their order.
+// Alternates calls on device buffers and on host buffers. One of the two kinds is staged. A library matches native calls by
+// their order, so staging must not change this order.
 inline std::string calls_of_both_kinds(Communicator& c) {
   FarDevice device(c);
   if (c.transport().has_native(Collective::all_reduce)) c.choose("native");
@@ -102,7 +103,7 @@ inline std::string calls_of_both_kinds(Communicator& c) {
   return std::ranges::count(sums, c.size()) == std::ssize(sums) ? "" : "a sum of host buffers is wrong";
 }
 
-// One rank, or every rank, mixes host and device buffers; afterwards the world still works.
+// One rank, or every rank, mixes host and device buffers. The world must still work after the error.
 inline std::string mixed_buffers(Communicator& c) {
   if (c.size() < 2) return "";
   FarDevice device(c);
@@ -115,7 +116,7 @@ inline std::string mixed_buffers(Communicator& c) {
     Communicator group = c.split(0, c.rank());
     const std::string said = thrown_by([&] {
       group.all_reduce(input, output);
-      group.barrier();  // ranks whose call succeeded get the error here
+      group.barrier();  // a rank whose all_reduce succeeded gets the error here
     });
     return said.find(words) != std::string::npos ? "" : "mixed buffers: " + said;
   };
@@ -124,7 +125,7 @@ inline std::string mixed_buffers(Communicator& c) {
   wrong +=
       refused(near, on_device, "mixes host and device buffers\n  the input is on host, the output on cuda:0\n  copy one");
   wrong += refused(near, odd_one ? on_device : near, "rank");
-  std::vector<float> long_host(1 << 20, 1);  // staged in pieces, none of which may stay in flight
+  std::vector<float> long_host(1 << 20, 1);  // staged in pieces; after the error, no piece may stay in flight
   const Buffer long_far = device.allocator.allocate(4 << 20, Category::workspace);
   const Slice cut = odd_one ? Slice{long_far.data(), 1 << 20, DType::f32, device.memory().device()}
                             : Slice{long_host.data(), 1 << 20, DType::f32};

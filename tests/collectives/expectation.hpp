@@ -1,5 +1,5 @@
 // The expected results of collectives. Inputs are small whole numbers hashed from the rank and the index. So sums and
-// products of up to 70 ranks are exact in every type and order, and any rank can compute another's expected output.
+// products of up to 70 ranks are exact in every type and order. Any rank can compute the expected output of every rank.
 #pragma once
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ inline int value_at(int rank, std::int64_t index, Redop op) {
       (static_cast<std::uint64_t>(rank) * 1000003u + static_cast<std::uint64_t>(index)) * 0x9E3779B97F4A7C15u;
   const int small = static_cast<int>(hash >> 62);                // 0 … 3
   if (op == Redop::prod) return 1 + ((rank + index) % 10 == 0);  // 2 on at most 7 of 70 ranks: the product fits in u8
-  return op == Redop::avg ? 2 : small;                           // avg: every rank has 2, so it is exact
+  return op == Redop::avg ? 2 : small;                           // avg: every input is 2, so the average is exact
 }
 
 inline int expected_at(const Problem& p, Redop op, std::int64_t element) {
@@ -46,8 +46,8 @@ double got(const void* data, std::int64_t index) {
     return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
 }
 
-// For collectives that do not reduce: the rank from which output element i comes, and its index in that rank's input (in an
-// all_to_all: in the block from that rank).
+// For collectives that do not reduce. Returns the rank that sends output element i, and the element's index in this rank's
+// input. In an all_to_all, the index counts from the start of this rank's block.
 inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   if (p.what == Collective::broadcast) return {p.root, i};
   if (p.what == Collective::scatter) return {p.root, p.blocks.first(p.rank) + i};
@@ -57,7 +57,8 @@ inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   return {from, i - blocks.first(from)};
 }
 
-// The filled buffers of one call on one rank. After the call, trouble() says what is wrong with the result ("" if nothing).
+// The filled buffers of one call on one rank. After the call, trouble() describes the first error in the result ("" if it is
+// correct).
 class Trial {
  public:
   // `all`: the problems of all ranks, if they differ from `problem.at(rank)`.
@@ -107,7 +108,7 @@ class Trial {
     const Problem& p = problem_;
     if (reduces(p.what)) return expected_at(p, op_, p.output_home() + i);
     auto [from, index] = origin(p, i);
-    if (p.what == Collective::all_to_all)  // this rank's block starts where the sender's counts say
+    if (p.what == Collective::all_to_all)  // the sender's counts give the start of the block for this rank
       index += (all_.empty() ? p : all_[static_cast<std::size_t>(from)]).blocks.first(p.rank);
     return value_at(from, index, op_);
   }

@@ -10,12 +10,12 @@ import unittest
 from alive import finish, limit, spawn
 from programs import backends, launch, tests_run
 
-# Matches the names of files that MPI libraries and UCX leave behind. This test does not complain about these files.
+# Matches the names of files that MPI libraries and UCX leave behind. The test ignores these files.
 theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prte|hwloc|psm")
 
 
 def status_of(pid):
-    """The fields of /proc/PID/stat after the name: state, parent, …; None if the process is gone."""
+    """Returns the fields of /proc/PID/stat after the name (state, parent, …), or None if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()
@@ -47,14 +47,15 @@ def files_of(pids, folder):
         with open(f"/proc/{pid}/maps") as maps:
             found |= set(re.findall(r" (/.*)$", maps.read(), re.MULTILINE))
         found |= {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
-    checkout = os.path.realpath(os.path.join(os.path.dirname(__file__), "../..")) + "/"  # the checkout may lie in /tmp
+    checkout = os.path.realpath(os.path.join(os.path.dirname(__file__), "../..")) + "/"  # the checkout may be in /tmp
     return {file for file in found
             if file.startswith(("/dev/shm/", "/tmp/", folder)) and not file.startswith(checkout) and not theirs.search(file)}
 
 
 class Killed(unittest.TestCase):
     def kill_in_flight(self, backend, victim_of):
-        """Starts ranks that sum without end, kills one, and waits for the others: none may continue, no file may remain."""
+        """Starts ranks that run all_reduces in an endless loop, kills one rank, and waits for the rest. No rank may
+        continue, and no file may remain."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "TEST_BACKEND": backend, "TMPDIR": folder,
                            "OMPI_MCA_btl_vader_backing_directory": folder}

@@ -1,4 +1,4 @@
-"""If ranks name different roots in their last broadcast, no rank may wait for another. The job must still fail."""
+"""In the last broadcast, each rank names itself as the root, so no rank waits. The job must still fail."""
 import unittest
 
 from programs import backends, ranks, tests_run

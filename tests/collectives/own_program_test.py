@@ -1,6 +1,7 @@
-"""The program in docs/library.md equals the file in examples/. It builds with the commands of that page, from the build
-folder and against an installed library, by pkg-config and by CMake, and runs on every backend. The program in tests/client/,
-which makes random calls, is built and run in the same ways. An installed `chorale` knows its suites and machines."""
+"""Tests the program in docs/library.md, which equals a file in examples/. The program builds with the commands of that page,
+both from the build folder and against an installed library. The installed library is found with pkg-config and with CMake.
+The program then runs on every backend. The program in tests/client/ makes random calls, and is built and run in the same
+ways. An installed `chorale` finds its suites and machine files."""
 import glob
 import os
 import re
@@ -52,7 +53,7 @@ class OwnProgram(Client):
 
 
 class Installed(Client):
-    """One installation below a temporary folder that the library does not know."""
+    """One installation in a temporary folder, whose path is not compiled into the library."""
 
     @classmethod
     def setUpClass(cls):
@@ -132,7 +133,7 @@ class Installed(Client):
         self.loads_the_installed_library(f"{project}/build/my")
 
     def test_each_public_header_compiles_alone(self):
-        """Outside the tree, without the include paths of any other library."""
+        """Compiles outside the tree, without the include paths of any other library."""
         headers = sorted(glob.glob("include/chorale/*.hpp"))
         self.assertTrue(headers)
         for header in [f"chorale/{os.path.basename(header)}" for header in headers]:
@@ -151,7 +152,8 @@ class Installed(Client):
         self.assertEqual(os.path.realpath(loaded), os.path.realpath(f"{self.home}/lib/libchorale.so"))
 
     def only_chorale_is_on_the_path(self, package):
-        """The include path must expose only chorale/: a user's program may have folders called src and collectives."""
+        """The include path must expose only the folder chorale, because a user's program may have folders called src and
+        collectives."""
         flags = start(["pkg-config", "--cflags-only-I", package]).stdout.split()
         ours = [flag[2:] for flag in flags if "chorale" in os.listdir(flag[2:])]
         self.assertEqual(len(ours), 1, flags)
@@ -173,7 +175,8 @@ class Installed(Client):
                                                     r"[0-9]+ calls of rank 0, all right\n$")
 
     def the_plugin_is_found_beside_the_library(self, folder, command, home):
-        """The emulated plugin lies where an install puts the real one, and the program lies in another folder."""
+        """The emulated plugin is in the folder where an install puts the real plugin. The program is in a different
+        folder."""
         with open(f"{folder}/plugin.cpp", "w") as program:
             program.write("#include <chorale/chorale.hpp>\n#include <cstdio>\nint main() try { chorale::cuda_memory(0); } "
                           "catch (const chorale::Error& why_not) { std::puts(why_not.what()); }\n")

@@ -1,4 +1,4 @@
-"""Runs the C++ test of the same name in its critical case: over TCP, with small socket buffers."""
+"""Runs the C++ test of the same name over TCP with small socket buffers, which is its critical case."""
 import os
 import unittest
 

@@ -1,6 +1,6 @@
-// A random program of collectives, the same on all ranks. It makes calls on overlapping groups and sends messages between
-// two ranks. It waits for some calls at once and for others later, on each rank in a different order. It also splits off
-// groups and drops them.
+// A random program of collectives, the same on all ranks. The program makes calls on overlapping groups and sends messages
+// between two ranks. The program waits for some calls at once, and for other calls later, in a different order on each rank.
+// It also splits and drops groups.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace chorale::test {
 
-// A few random numbers that determine one act of the program. Any list of acts is a valid program, so a failing program is
-// easily shortened.
+// A few random numbers that determine one act of the program. Any list of acts is a valid program, so a failing program can
+// be shortened by removing acts.
 struct Act {
   std::uint8_t what = 0, group = 0, algorithm = 0, dtype = 0, op = 0, root = 0, how = 0;
   std::uint16_t count = 0;
@@ -21,8 +21,8 @@ class Performance {
  public:
   Performance(Communicator world) { groups_.push_back(std::move(world)); }
 
-  // Runs the program on this rank; returns "" if every result was right. Errors are printed at once, because other ranks may
-  // wait for a call that this rank never makes.
+  // Runs the program on this rank. Returns "" if every result is correct. Errors are printed at once, because other ranks
+  // may wait for a call that this rank never makes.
   std::string play(const std::vector<Act>& acts) {
     std::string trouble;
     try {
@@ -98,14 +98,14 @@ class Performance {
       group.choose(problem.what, able[pick]->name, 1 + act.algorithm / 64);
   }
 
-  // Up to four hosts with consecutive or interleaved ranks, and with equal or unequal numbers of them.
+  // Places the ranks on up to four hosts, consecutively or interleaved. The numbers of ranks per host may differ.
   static std::vector<int> some_hosts(const Act& act, int size) {
     std::vector<int> hosts;
     for (int rank = 0; rank < size; ++rank) hosts.push_back((rank + act.group % 3) / (1 + act.root % 3) % (1 + act.op % 4));
     return hosts;
   }
 
-  // A message from one rank of the group to another. Its values are those of a broadcast's input.
+  // A message from one rank of the group to a different one. The message holds the same values as the input of a broadcast.
   std::string message(const Act& act, Communicator& group) {
     const int p = group.size(), from = act.root % p, to = (from + 1 + act.op % (p - 1)) % p;
     if (group.rank() != from && group.rank() != to) return "";
@@ -132,7 +132,7 @@ class Performance {
     return trial.trouble();
   }
 
-  // Each rank waits in its own order.
+  // Waits for one of the pending calls. Each rank chooses in a different order.
   std::string wait_for_one() {
     const int rank = groups_[0].rank();
     const auto which =

@@ -1,10 +1,10 @@
 """Collectives stay correct while ranks are stopped and continued at random.
-In seconds, this finds errors that a busy machine shows only after hours.
+Within seconds, the test finds errors that a busy machine shows only after hours.
 
    RUNS=200 BACKENDS=mpi TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/collectives/stop_and_go_test.py
 
-RUNS counts the runs per backend (1 in `make test`), on 2 to 8 ranks in rotation. Some runs execute random programs of
-collectives. In others, ranks make different calls on purpose, and each rank must get an error.
+RUNS is the number of runs per backend (1 in `make test`). The runs use 2 to 8 ranks in turn. Some runs execute random
+programs of collectives. In the remaining runs, ranks make different calls on purpose, and each rank must get an error.
 """
 import os
 import random
@@ -17,7 +17,7 @@ from programs import backends, finish, launch, spawn, tests_run
 
 runs = int(os.environ.get("RUNS", "1"))
 seed = int(os.environ.get("SEED", "1"))
-disturbed = float(os.environ.get("DISTURBED", "8"))  # for how many seconds ranks are stopped; after that the run must end
+disturbed = float(os.environ.get("DISTURBED", "8"))  # seconds for which ranks are stopped and continued
 
 
 def children_of(pid):

@@ -1,5 +1,5 @@
-// Runs checks on every backend. A check gets the communicator of a whole world and returns what is wrong ("" if nothing).
-// After an error it continues if it can, so that no other rank is left waiting.
+// Runs checks on every backend. A check gets the communicator of a whole world and returns an error text ("" if there is no
+// error). If possible, a check continues after an error, so that no other rank is left waiting.
 #pragma once
 #include <fmt/core.h>
 
@@ -50,14 +50,14 @@ inline void on_thread_worlds(std::span<const Check> checks, std::initializer_lis
     }
 }
 
-// Whether the backend connects all ranks of this launch, and takes host memory. (nccl has only device memory; nccl_test.cpp
-// tests it.) The first call of this function is collective.
+// Whether the backend connects all ranks of this launch and accepts host buffers. nccl has only device memory, so it is
+// tested in nccl_test.cpp. The first call of this function is collective.
 inline bool joins_all(const Backend& backend) {
   static const Topology topology = topology_of(world());
   return joins_here(backend) && !backend.devices_only && (topology.hosts() == 1 || !backend.one_host);
 }
 
-// For [spmd] tests: runs the checks on every backend for which joins_all() is true.
+// Runs the checks on every backend for which joins_all() is true. For [spmd] tests.
 inline void on_every_backend(std::span<const Check> checks) {
   SystemClock clock;
   for (const Backend& backend : all_backends()) {

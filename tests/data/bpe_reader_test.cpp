@@ -1,4 +1,4 @@
-// Reads vocabularies in Hugging Face's formats, whose tokens may have any numbers. The test generates the files.
+// Reads vocabularies in Hugging Face's formats, in which token numbers are arbitrary. The test generates the files.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 using Tokens = std::vector<std::int32_t>;
 
-// The tokens of single bytes. GPT-2 numbers printable bytes first: "!" is 0, "a" is 64, " " is 220.
+// The tokens of single bytes. GPT-2 numbers printable bytes first, so "!" is 0, "a" is 64, and " " is 220.
 Json vocabulary() {
   Json words = Json::object();
   std::vector<int> order;
@@ -27,8 +27,8 @@ Json vocabulary() {
   return words;
 }
 
-// A small tokenizer file. "the" is token 258, " the" is 259, 260 is unused; <|end|> is 261, an added token that is also in
-// the vocabulary.
+// A small tokenizer file. Token 258 is "the", 259 is " the", and 260 is unused. Token 261 is <|end|>, an added token that is
+// also in the vocabulary.
 Json small() {
   Json words = vocabulary();
   words["th"] = 257, words["he"] = 256, words["the"] = 258, words["\u0120the"] = 259, words["<|end|>"] = 261;
@@ -77,7 +77,7 @@ TEST_CASE("merges apply in file order, the leftmost first, and two merges may ma
   CHECK(read(file).encode("aaaaaa") == Tokens{264, 264});
   model["merges"] = {"a a", "aa a"};
   CHECK(read(file).encode("aaaaa") == Tokens{263, 264});
-  model["merges"] = Json::array({Json::array({"a", "a"})});  // newer files write a merge like this
+  model["merges"] = Json::array({Json::array({"a", "a"})});  // the form of a merge in newer files
   CHECK(read(file).encode("aaa") == Tokens{263, 64});
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("the patterns of GPT-2 and Llama 3 and the Digits step are supported")
   const std::string llama3 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
                              R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
   const Tokenizer by_threes = sequence(split(llama3), bytes);
-  CHECK(by_threes.encode("1212") == Tokens{266, 16, 17});  // 121 | 2
+  CHECK(by_threes.encode("1212") == Tokens{266, 16, 17});  // the pieces are 121 and 2
   const Json digits = {{"type", "Digits"}, {"individual_digits", true}};
   CHECK(sequence(digits, {{"type", "ByteLevel"}, {"add_prefix_space", false}}).encode("1212") == Tokens{16, 17, 16, 17});
   CHECK_THROWS_WITH(sequence(digits, bytes), says("its pre_tokenizer is"));
@@ -144,7 +144,7 @@ TEST_CASE("the error for an unsupported feature of a tokenizer names the feature
   refused([](Json& f) { f["model"]["vocab"].erase("q"); }, "lacks the byte 113");
   refused([](Json& f) { f["model"]["merges"][0] = "t x"; }, "merge 0, \"t x\"");
   refused([](Json& f) { f["model"]["vocab"]["q"] = 1e9; }, "has the number");
-  // Every token number up to the largest takes memory, so a small file may not contain a large number.
+  // Memory grows with the largest token number, so a small file must not contain a large number.
   refused([](Json& f) { f["added_tokens"][0]["id"] = (1 << 24) - 1; }, "has the number 16777215; in ");
   refused([](Json& f) { f["model"]["merges"] = 7; }, "type must be");
   refused(

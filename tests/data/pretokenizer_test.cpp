@@ -34,7 +34,8 @@ TEST_CASE("characters have Unicode's classes, and invalid bytes are marks") {
   for (const char* mark : {"-", "—", "“", "€", "🙂", "\u0301", "_", "\u200b"}) CHECK(kind(mark) == CharacterKind::mark);
   CHECK(character_at("漢字", 0).bytes == 3);
   CHECK(character_at("x🙂", 1).bytes == 4);
-  // Invalid UTF-8: truncated, out of place, overlong, a surrogate, beyond the last code point.
+  // Invalid UTF-8: a truncated character, a lone continuation byte, two overlong forms, a surrogate, a value beyond the last
+  // code point, and a byte that UTF-8 never uses.
   for (const char* damaged : {"\xe6\xbc", "\xbc", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"}) {
     CHECK(kind(damaged) == CharacterKind::mark);
     CHECK(character_at(damaged, 0).bytes == 1);

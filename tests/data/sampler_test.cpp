@@ -29,7 +29,7 @@ TEST_CASE("a permutation of 2^50 elements needs no table") {
 }
 
 TEST_CASE("over many seeds, a permutation maps each index to every index equally often") {
-  // Over 16000 keys, each of 10 × 10 pairs (from, to) is expected 1600 times; five standard deviations are 190.
+  // Over 16000 keys, each of 10 × 10 pairs (from, to) is expected 1600 times. Five standard deviations are 190.
   std::vector<int> met(100);
   for (std::uint64_t seed = 0; seed < 16000; ++seed)
     for (int from = 0; from < 10; ++from) ++met[static_cast<std::size_t>(10 * from + Permutation(10, seed, 0)(from))];
@@ -55,7 +55,7 @@ TEST_CASE("each epoch has every training sample once, in a different order") {
   std::vector<std::int64_t> other;
   for (std::int64_t k = 0; k < 93; ++k)
     other.push_back(Sampler(103, 6, 0.1).training_sample(k) - sampler.training_sample(k));
-  CHECK(std::count(other.begin(), other.end(), 0) < 20);  // another seed gives another order
+  CHECK(std::count(other.begin(), other.end(), 0) < 20);  // a different seed gives a different order
 }
 
 TEST_CASE("validation reads the held-out samples, in order") {

@@ -73,7 +73,7 @@ TEST_CASE("a file without tokens is refused, and the error says why") {
   CHECK_THROWS_WITH(open_tokens(file), says("No such file"));
   CHECK_THROWS_WITH(open_tokens(folder.path()), says("not a regular file"));
   REQUIRE(mkfifo((folder / "fifo.bin").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(open_tokens(folder / "fifo.bin"), says("not a regular file"));  // open() would wait for a writer
+  CHECK_THROWS_WITH(open_tokens(folder / "fifo.bin"), says("not a regular file"));  // open() would block
   write(file, "");
   CHECK_THROWS_WITH(open_tokens(file), says("it is empty"));
   write(file, "Call me Ishmael.");
@@ -135,7 +135,7 @@ TEST_CASE("the error for a damaged Megatron index names the damaged place") {
   refused(index_of(8, 2, 2), "version 2");
   refused(index_of(6, 8), "type 6 is not an integer type");
   refused(with(18, ~std::uint64_t{0}), "it declares 18446744073709551615 lengths");
-  refused(with(18, std::uint64_t{1} << 62), "it declares");  // 4 times this number overflows to 0
+  refused(with(18, std::uint64_t{1} << 62), "it declares");  // 4 times this number overflows and gives 0
   refused(with(34, std::int32_t{-1}), "sequence 0 has -1 tokens");
   refused(with(42, std::int32_t{4}), "sequence 2 has 4 tokens, but only 3 of 5");
   refused(with(46, std::int64_t{2}), "sequence 0 starts at byte 2");

@@ -1,5 +1,5 @@
-"""Tests experiments/analysis/*.py. The pictures are well-formed and show a record's values, for runs and suites. False
-alarms are counted. Predicted times are compared with measured ones."""
+"""Tests experiments/analysis/*.py. Pictures of runs and suites must be well-formed and show the values of their record.
+Other tests count false alarms, and compare predicted times with measured times."""
 import os
 import re
 import statistics
@@ -80,7 +80,8 @@ class Analysis(unittest.TestCase):
         return start([sys.executable, "experiments/analysis/predicted.py", *files])
 
     def suite_of(self, runs, **columns):
-        """Writes the record of a suite: the step times of each run in each repetition, and more columns of /summary."""
+        """Writes the record of a suite. It contains the step times of each run in each repetition, and additional columns of
+        /summary."""
         path = f"{self.folder}/{len(os.listdir(self.folder))}.h5"
         with h5py.File(path, "w") as file:
             turns = [(f"{name}-r{turn + 1}", times) for name, turns in runs.items() for turn, times in enumerate(turns)]
@@ -98,7 +99,8 @@ class Analysis(unittest.TestCase):
         return path
 
     def test_tau_counts_the_pairs_that_differ_and_are_predicted_in_order(self):
-        # b and c overlap. d is predicted to be the fastest, so its three pairs are wrong, the other two right.
+        # The times of b and c overlap, so their pair does not count. d is predicted to be the fastest, so the three pairs
+        # with d are wrong. The other two pairs are right.
         runs = {"a": [[1.0], [1.1]], "b": [[2.0], [2.2]], "c": [[2.1], [2.3]], "d": [[3.0], [3.1]]}
         predicted = [1.05, 1.05, 2.1, 2.1, 2.0, 2.0, 1.04, 1.04]
         said = self.predicted(self.suite_of(runs, predicted_step_time=predicted))

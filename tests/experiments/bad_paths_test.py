@@ -1,9 +1,10 @@
-"""A path that cannot be used ends the program before MPI starts: exit code 2, three lines that name it, nothing created.
+"""A path that cannot be used ends the program before MPI starts. The exit code is 2, an error of three lines names the path,
+and no file is created.
 
    options that take a path, by their placeholders in --help × what may be wrong with the path
 
-An option whose placeholder says FILE, DIR or PROGRAM is found without a line here. The test tries PATHS random pairs, chosen
-by SEED, about 25 per second.
+The test finds every option whose placeholder contains FILE, DIR or PROGRAM. It tries PATHS random pairs of an option and a
+bad path, about 25 per second. SEED selects the pairs.
 """
 import os
 import random
@@ -19,7 +20,7 @@ nobody = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.getuid() == 0 e
 small = ["--preset", "tiny", "--train-iters", "1"]
 
 # The words that make a command valid except for the path, by command or by command and option. `@` stands for a positional
-# path. Files of the folder that setUpClass prepares: run, text, tokens.bin, table.csv.
+# path. setUpClass prepares a folder with run, text, tokens.bin and table.csv.
 words = {
     "bench": ["all_reduce", "--backend", "threads", "-e", "4K"], "bench --against": ["--launches", "1", "--out", "new.h5"],
     "tune": ["all_reduce", "--backend", "threads", "-e", "4K"],
@@ -37,15 +38,16 @@ words = {
     "explain @": ["@"], "report @": ["@"], "report --check": ["run/run.h5"],
     "report --svg": ["run/run.h5"], "report --tensorboard": ["run/run.h5"], "watch": ["--once"], "watch @": ["@", "--once"],
 }
-in_folders = {"data --out", "show --svg"}  # their folders must exist; other commands make them
+in_folders = {"data --out", "show --svg"}  # the folder of the path must exist; other commands create it
 unread = {"plan --offload-folder"}  # options whose path the command ignores
-written = {"--out", "--svg", "--tensorboard", "--timeline", "--run-dir"}  # options that name what the program makes
-endings = {"--timeline": ".svg", "--document-mask": ".idx"}  # options whose meaning follows from the ending
+written = {"--out", "--svg", "--tensorboard", "--timeline", "--run-dir"}  # options that name files or folders that the
+                                                                          # program creates
+endings = {"--timeline": ".svg", "--document-mask": ".idx"}  # paths of these options need this ending
 ranked = {"bench", "compare", "generate", "info", "prove", "train", "tune"}  # commands that start MPI
 
 
 def options_with_paths():
-    """(command, option, placeholder) of each option that takes a path; the option of a positional one is @."""
+    """Yields (command, option, placeholder) for each option that takes a path. A positional path has the option @."""
     names = re.findall(r"(?m)^  (\w+) ", start([chorale, "--help"]).stdout)
     for command in names:
         for option, placeholder in re.findall(r"(?m)^  (?:(--[\w-]+) )?(\S*[A-Z]\S*(?: [A-Z]+)?)(?:  |$)",
@@ -59,8 +61,7 @@ def makes(command, option):
 
 
 class Bad:
-    """What may be wrong with a path. Each method makes such a path in a folder, or returns None if the path would be
-    right."""
+    """Bad paths. Each method creates one kind of bad path in a folder, or returns None if such a path would be valid."""
 
     def __init__(self, folder, command, option, placeholder):
         new = makes(command, option)
@@ -137,7 +138,7 @@ class BadPaths(unittest.TestCase):
         cls.addClassCleanup(cls.home.cleanup)
         cls.folder = cls.home.name
         os.chmod(cls.folder, 0o777)
-        mask = os.umask(0o022)  # so that another user can read what is made here
+        mask = os.umask(0o022)  # so that another user can read the files created here
         cls.addClassCleanup(os.umask, mask)
         made = start([chorale, "train", *small, "--run-dir", f"{cls.folder}/made"])
         assert made.returncode == 0, made.stderr
@@ -148,7 +149,7 @@ class BadPaths(unittest.TestCase):
                 file.write(text)
         made = start([chorale, "data", "tokenize", f"{cls.folder}/text", "--out", f"{cls.folder}/tokens.bin"])
         assert made.returncode == 0, made.stderr
-        # Below /root, another user cannot start the program or reach the files.
+        # Another user cannot start a program in /root or read files there.
         others = works(*nobody, os.path.abspath(chorale), "data", "show", f"{cls.folder}/tokens.bin")
         able = [kind for kind in kinds if kind != "forbidden" or others]
         cls.trials = [(*option, kind) for option in options_with_paths() for kind in able
@@ -163,14 +164,14 @@ class BadPaths(unittest.TestCase):
                       for name in [*folders, *files])
 
     def refused(self, command, option, placeholder, kind, launcher=(), **environment):
-        """Tries one path. Returns False if the path would be right here."""
+        """Tries one path. Returns False if the path would be valid for this option."""
         with tempfile.TemporaryDirectory(dir=self.folder) as bad:
             os.chmod(bad, 0o755)
             path = getattr(Bad(bad, command, option, placeholder), kind)()
             if path is None:
                 return False
             asked = words.get(f"{command} {option}", words.get(command, []))
-            if option != "@" and option in asked:  # export --load run … names it already
+            if option != "@" and option in asked:  # words such as --load run are replaced by the bad path
                 asked = asked[:asked.index(option)] + asked[asked.index(option) + 2:]
             asked = [path if word == "@" else word for word in asked] + ([] if option == "@" else [option, path])
             before, began = self.there(), time.monotonic()
@@ -201,7 +202,7 @@ class BadPaths(unittest.TestCase):
     def test_ranks_say_it_once(self):
         left = int(os.environ.get("PATHS", "50")) // 25
         for trial in self.trials:
-            alone = trial[1] == "--against" or trial[3] == "forbidden"  # starts the ranks itself; runs as somebody else
+            alone = trial[1] == "--against" or trial[3] == "forbidden"  # starts the ranks itself; runs as another user
             if trial[0] in ranked and not alone:
                 left -= self.refused(*trial, launcher=[*launch, "-n", "2"])
             if left <= 0:

@@ -1,4 +1,4 @@
-"""`chorale bench` and `chorale tune` for a user: output, records, refusals and exit codes."""
+"""Tests `chorale bench` and `chorale tune` as a user sees them: output, records, errors and exit codes."""
 import glob
 import io
 import json
@@ -165,7 +165,7 @@ class Bench(unittest.TestCase):
                 self.assertRegex(record.attrs["run_id"].decode(), r"^\d{4}-\d\d-\d\dT[\d-]+-bench-[0-9a-f]{4}$")
             series = xarray.open_dataset(file, group="series", engine="netcdf4")
             samples = xarray.open_dataset(file, group="samples", engine="netcdf4")
-            self.assertEqual(series.sizes["row"], 6)  # two sizes: all_reduce in and out of place, broadcast in place
+            self.assertEqual(series.sizes["row"], 6)  # 2 sizes; all_reduce in and out of place, broadcast in place
             self.assertEqual(samples.sizes["sample"], 6 * 3 * 2)
             slowest = samples.time.to_series().groupby([samples.series.values, samples.repetition.values]).max()
             for row in range(6):
@@ -270,7 +270,7 @@ class Bench(unittest.TestCase):
             result = start([chorale, "bench", *words])
             self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
             self.assertIn(says, result.stderr)
-        for count in (1, 2):  # the threads of one process are not two ranks
+        for count in (1, 2):  # the backend threads cannot connect two processes
             if count == 2:
                 result = ranks(count, chorale, "bench", "broadcast", "--backend", "threads", *quick)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
@@ -306,7 +306,7 @@ class Bench(unittest.TestCase):
                     turns.append(list(run["series/turn"]))
                     medians.append(list(run["series/median"]))
                     self.assertEqual(list(run["series/bytes"]),
-                                     [row["bytes"] for row in rows])  # sorted, whatever the order of measurement
+                                     [row["bytes"] for row in rows])  # sorted, independently of the order of measurement
                 orders = list(file["launches/order"])
             self.assertEqual([sorted(turn) for turn in turns], [list(range(len(rows)))] * 3)
             self.assertEqual(len({tuple(turn) for turn in turns}), 3)
@@ -405,7 +405,7 @@ class Bench(unittest.TestCase):
                            "--out", f"{folder}/new.h5"]
                 process = spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env={**os.environ, "MPIRUN": mpirun})
-                programs = 2 if twin else 1  # else one has already ended an incomplete launch
+                programs = 2 if twin else 1  # each program writes a file
                 until(lambda: len(glob.glob(f"{folder}/.chorale-*/*/launch-3.txt")) == programs, process)
                 process.send_signal(signal.SIGINT)
                 output, errors = finish(process)
@@ -442,7 +442,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(tuned["choices"]), 2 * 2 * 3)
             for choice in tuned["choices"]:
                 self.assertEqual(choice["hosts"], 1)
-                if choice["ratio"] < 1:  # the usual algorithm, unless another is faster by more than chance
+                if choice["ratio"] < 1:  # then the usual algorithm stays
                     self.assertGreaterEqual(choice["ratio_high"], 1, choice)
                 self.assertNotEqual(choice["runner_up"], choice["algorithm"])
             self.assertIn("times as long", result.stdout)
@@ -469,8 +469,8 @@ class Bench(unittest.TestCase):
                 def text():
                     with open(said) as stream:
                         return stream.read()
-                # A question is a collective and a size. None has twenty algorithms, so after twenty rows one question is
-                # answered.
+                # A question is a collective and a size. No question has twenty algorithms, so twenty rows answer at least
+                # one question.
                 until(lambda: any(int(done) >= 20 for done in re.findall(r"bench \w+  (\d+)/", text())), process)
                 process.send_signal(signal.SIGINT)
                 finish(process)
@@ -481,9 +481,9 @@ class Bench(unittest.TestCase):
                 choices = load(table)["choices"]
                 asked = [(choice["op"], choice["in_place"], choice["bytes"]) for choice in choices]
                 self.assertEqual(len(set(asked)), len(asked))
-                self.assertIn(("all_reduce", False, 4), asked)  # from the first call of tune
+                self.assertIn(("all_reduce", False, 4), asked)  # answered by the first call of tune
                 self.assertGreater(len(asked), 2)
-                # Only the forms named in the message have new answers, in place or not.
+                # Only the collectives named in the message have new answers. A name says whether the collective is in place.
                 told = {kind.split(" on ")[0] for kind in stopped[3].split("; ")}
                 answered = {op + " in place" * in_place for op, in_place, bytes in asked}
                 before = {"all_reduce", "all_reduce in place"}

@@ -1,4 +1,4 @@
-// The trace file is valid JSON whatever the names in it, adjacent spans stay adjacent, and omitted events are reported.
+// The trace file must be valid JSON for any names. Adjacent spans must stay adjacent, and omitted events must be reported.
 #include "experiments/train/chrome_trace.hpp"
 
 #include <nlohmann/json.hpp>

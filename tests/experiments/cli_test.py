@@ -1,4 +1,4 @@
-"""The program as a user sees it: help, data on stdout, errors in three lines, exit codes."""
+"""Tests the program as a user sees it: help, data on stdout, errors in three lines, exit codes."""
 import csv
 import io
 import json
@@ -96,12 +96,13 @@ class CommandLine(unittest.TestCase):
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)
             os.mkdir(f"{folder}/runs/latest/flight")
-            with open(f"{folder}/runs/latest/flight/n0.json", "w", encoding="ascii") as flight:  # explain reads it
+            with open(f"{folder}/runs/latest/flight/n0.json", "w", encoding="ascii") as flight:  # for the example of explain
                 json.dump({"host": "n0", "lost": "error: lost\n", "ranks": [
                     {"rank": 0, "size": 1, "pid": 1, "host": "n0", "doing": "step 1", "folder": "", "saved": "", "beats": 0,
                      "waits": 0, "state": "S", "end": "", "calls": [], "groups": [], "awaited": 0}]}, flight)
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
-            # `latest` is this run only for the first. It is a run with models for all but the last: kernels and compare.
+            # The examples use the run `latest`. For explain, which comes first, it is the run made above. For all others
+            # except kernels and compare, which come last, it must be a run with a model.
             for name in sorted(names, key=lambda name: (name == "compare", name == "kernels", name != "explain")):
                 label, example = start([chorale, name, "--help"]).stdout.splitlines()[0].split(": ", 1)
                 self.assertEqual(label, "example")
@@ -124,7 +125,7 @@ class CommandLine(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         table = f"{folder.name}/ptdp_table2.csv"
         with open("experiments/published/ptdp_table2.csv") as whole, open(table, "w") as part:
-            part.writelines(whole.readlines()[:3])  # one row
+            part.writelines(whole.readlines()[:3])  # a table of one row
         call = ["bench", "all_reduce", "--algorithm", "ring", "-b", "8", "-e", "8"]
         for words, what in ((["verify", "all_reduce", "ring", "--ranks", "8"], "verify"),
                             ([*call, "--backend", "threads", "-n", "1", "-w", "1", "--ceiling", "no"], "bench threads"),
@@ -148,13 +149,13 @@ class CommandLine(unittest.TestCase):
             narrow, wide = (start([chorale, *words], COLUMNS=columns).stdout for columns in ("80", ""))
             self.assertEqual([line for line in narrow.splitlines() if len(line) > 80], [], words)
             self.assertEqual("".join(narrow.replace(" \\\n", "").split()), "".join(wide.split()))
-        self.assertGreater(max(map(len, wide.splitlines())), 80)  # a pipe's reader may search the lines
+        self.assertGreater(max(map(len, wide.splitlines())), 80)  # readers of a pipe may search for whole lines
 
     def test_what_show_and_info_print_fits_the_terminal(self):
         for words in (["show"], ["show", "all_reduce", "ring"], ["show", "pipeline"], ["info"]):
             narrow, wide = (start([chorale, *words], COLUMNS=columns).stdout for columns in ("80", ""))
             self.assertEqual([line for line in narrow.splitlines() if len(line) > 80], [], words)
-            if words[0] == "show":  # info has numbers of processes
+            if words[0] == "show":  # the output of info contains process ids
                 self.assertEqual(sorted(set(narrow.split())), sorted(set(wide.split())))
                 self.assertGreater(max(map(len, wide.splitlines())), 80)
 
@@ -207,7 +208,8 @@ class CommandLine(unittest.TestCase):
             result = ranks(3, chorale, "info", "--run-dir", folder, "--format", "json")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual([r["local_rank"] for r in json.loads(result.stdout)["ranks"]], [0, 1, 2])
-            # All ranks of a host share one clock, whatever the round trips on a busy machine suggest.
+            # All ranks of a host share one clock, so offsets must be 0 even if round trips on a busy machine suggest
+            # otherwise.
             self.assertEqual([r["clock_offset_seconds"] for r in json.loads(result.stdout)["ranks"]], [0, 0, 0])
             file = os.path.realpath(f"{folder}/latest/run.h5")  # the rerun below moves latest
             self.assertEqual(sorted(os.listdir(f"{folder}/latest")), ["config.toml", "log", "metrics.jsonl", "run.h5"])
@@ -233,12 +235,12 @@ class CommandLine(unittest.TestCase):
         for setting, polls in ((), "500"), (["OMP_WAIT_POLICY=passive"], "0"), (["GOMP_SPINCOUNT=77"], "77"):
             result = start([*command, *setting, chorale, "info"])
             self.assertEqual(result.returncode, 0, result.stderr)
-            # The OpenMP library prints its settings each time it is loaded. The last output is from the process that does
+            # The OpenMP library prints its settings each time it is loaded. The last output comes from the process that does
             # the work.
             self.assertEqual(re.findall(r"GOMP_SPINCOUNT = '(\d+)'", result.stderr)[-1], polls)
 
     def test_another_launchers_ranks_are_told_apart_from_ours(self):
-        # As if srun had started three ranks that MPI cannot connect: each rank sees a world of size 1.
+        # This looks as if srun had started three ranks that MPI cannot connect. Each rank then sees a world of size 1.
         result = start([chorale, "info"], SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="3")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("3 processes were launched, but each sees a world of size 1", result.stderr)
@@ -295,7 +297,7 @@ class CommandLine(unittest.TestCase):
         cut = start([chorale, "show", "broadcast", "scatter_all_gather", "--chunks", "3"])
         self.assertEqual(cut.returncode, 0, cut.stderr)
         self.assertIn("4 ranks, 12 elements", cut.stdout)
-        self.assertIn("…", cut.stdout)  # blocks that have arrived in part
+        self.assertIn("…", cut.stdout)  # the mark of blocks that have arrived in part
 
     def test_show_lists_what_there_is_with_prices(self):
         ours = start([chorale, "show", "all_gather", "--ranks", "5"])

@@ -1,4 +1,5 @@
-"""`chorale compare` for a user: a table and a record of all runs, all mistakes in a suite, and resuming after a kill."""
+"""Tests `chorale compare` as a user sees it. Covers the table and the record of all runs, reports of all mistakes in a
+suite, and resuming after a kill."""
 import csv
 import glob
 import io
@@ -54,7 +55,7 @@ class Compare(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^layout .* bubble  dropped  held-out loss$")
         shares = dict(re.findall(r"(?m)^.*?(dropless|num-experts 0|factor 0.5).* ([\d.]+ %|-) +\S+$", result.stdout))
         self.assertEqual([shares["num-experts 0"], shares["dropless"]], ["-", "-"], result.stdout)
-        self.assertGreater(float(shares["factor 0.5"].removesuffix(" %")), 40)  # an expert takes at most half of its share
+        self.assertGreater(float(shares["factor 0.5"].removesuffix(" %")), 40)  # an expert keeps at most half an even share
 
     def test_a_suite_is_a_table_and_a_record_that_others_read(self):
         result = self.compare(small)
@@ -74,13 +75,13 @@ class Compare(unittest.TestCase):
                 xarray.open_dataset(file, group=group, engine=engine).close()
         self.assertEqual(subprocess.run(["ncdump", "-h", file], stdout=subprocess.DEVNULL).returncode, 0)
         with xarray.open_dataset(file, group="summary") as summary:
-            self.assertEqual(len(summary.id), 10)  # 5 runs, twice
+            self.assertEqual(len(summary.id), 10)  # 5 runs × 2 repetitions
             self.assertEqual(set(summary.status.values), {"ok"})
             self.assertEqual(sorted(set(summary.ranks.values)), [1, 2])
             trained = summary.command.values == "train"
             self.assertTrue((summary.tokens_per_s.values[trained] > 0).all())
             self.assertTrue((summary.layout.values == "tp2").sum() == 2)
-        with h5py.File(file) as record:  # the suite's record contains each run's own record, value by value
+        with h5py.File(file) as record:  # the suite's record contains all values of each run's record
             for run in glob.glob(f"{self.folder}/latest/*-r1/run.h5"):
                 name = os.path.basename(os.path.dirname(run))
                 with h5py.File(run) as alone:
@@ -99,7 +100,7 @@ class Compare(unittest.TestCase):
         for says in ("nothing was run: the suite has 11 mistakes", f'{suite}:1: unknown key "questions"',
                      ':3: unknown command "trian"', ':8: unknown', "train-iters",
                      ":9: ", "tp5", f"needs 3 ranks, 2 were started: mpirun -n 3 {chorale} compare {suite}\n",
-                     ":15: train_2: the batch does not divide evenly; dp3",  # the layout as it would run on 3 ranks
+                     ":15: train_2: the batch does not divide evenly; dp3",  # the layout for 3 ranks
                      "run-dir cannot be set for a run", "lr is given twice, or is both fixed and varied",
                      ':27: "lr" cannot be a list of lists'):
             self.assertIn(says, result.stderr)
@@ -109,7 +110,7 @@ class Compare(unittest.TestCase):
                                        '[[runs]]\ncommand = "bnch"\n\n[[runs]]\npreset = "tiny"\nlayout = "tp5"\n'))
         self.assertEqual(many.returncode, 2, many.stderr)
         for says in ("the suite has 5 mistakes\n", ':2: unknown preset "tinyy"', ":3: unknown", 'did you mean "layout"?',
-                     ":8: ", ':10: unknown command "bnch"', ":13: train", "tensor 5",  # dp3 is checked once line 8 is right
+                     ":8: ", ':10: unknown command "bnch"', ":13: train", "tensor 5",  # dp3: checked after line 8
                      "\n  how the settings of 3 runs fit together is checked once these mistakes are corrected\n"):
             self.assertIn(says, many.stderr)
         for key, says in (("ops", 'did you mean "operations"?'), ("operation", 'did you mean "operations"?'),
@@ -175,7 +176,7 @@ class Compare(unittest.TestCase):
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
             done = summary.status.values == "ok"
             self.assertEqual((list(summary.seed.values[done]), sorted(summary.lr.values[done])), ([1, 1], [1e-3, 3e-3]))
-        by_speed = self.compare(suite, "--budget", "0.001s", "--metric", "tokens/s", processes=1)  # seeds are different runs
+        by_speed = self.compare(suite, "--budget", "0.001s", "--metric", "tokens/s", processes=1)  # seeds count as runs
         self.assertNotIn("seeds were run", by_speed.stdout)
 
     def test_a_suite_names_its_metric_and_speed_alone_is_never_the_verdict_in_silence(self):
@@ -189,7 +190,7 @@ class Compare(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(column, result.stdout)
             self.assertNotIn("which also changes", result.stdout)
-        # One seed says nothing about the next, however often it is repeated.
+        # Repetitions of one seed say nothing about the losses of other seeds.
         self.assertIn("(?): 1 of each; 6 are needed, for example vary.seed = [1, 2, 3, 4, 5, 6].", result.stdout)
         wrong = self.compare(self.suite(f'metric = "beauty"\n{runs}'), processes=1)
         self.assertEqual(wrong.returncode, 2, wrong.stderr)
@@ -206,7 +207,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(result.stderr.count(rises), 1, result.stderr)
         logs = glob.glob(f"{self.folder}/latest/*-r*/log/rank-0.log")
         self.assertEqual(len(logs), 4)
-        for log in logs:  # each run keeps its own
+        for log in logs:  # each run has its own log
             with open(log) as lines:
                 self.assertIn("backend shm has no effect", lines.read())
 
@@ -216,12 +217,12 @@ class Compare(unittest.TestCase):
                            'repetitions = 3\nvary.algorithm = ["ring", "direct"]\nvary.ranks = [1, 2]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 0, result.stderr)
-        for count in ("1 rank", "2 ranks"):  # one rank does not compete with two
+        for count in ("1 rank", "2 ranks"):  # each number of ranks has its own winner
             for size in (1024, 8192):
                 winner = re.search(rf"(?m)^all_reduce, {count} +{size} +shm (\w+) .* shm (\w+)  ", result.stdout)
                 self.assertTrue(winner, result.stdout)
                 self.assertEqual({winner[1], winner[2]}, {"ring", "direct"})
-        self.assertIn(" the lowest median in ", result.stdout)  # the verb is "have" if several series win equally often
+        self.assertIn(" the lowest median in ", result.stdout)  # "has" or, if several series win equally often, "have"
         self.assertIn("Too few runs to tell whether the winners differ from the others (?): 1 of each; 6 launches or "
                       "repetitions in turns are needed.", result.stdout)
         table = start([chorale, "report", f"{self.folder}/latest/run.h5", "--format", "csv"]).stdout
@@ -242,7 +243,7 @@ class Compare(unittest.TestCase):
         self.assertNotIn("?", result.stdout)
         for speed, says in ((1, "with enough runs are significantly slower|be distinguished from it"),
                             (10 ** 9, "mine has the highest median.* Of the others, [dt]p2 is the fastest")):
-            with open(f"{self.folder}/latest/outside.csv", "w") as rows:  # two runs are too few, but only for their own row
+            with open(f"{self.folder}/latest/outside.csv", "w") as rows:  # two runs are too few, but only for their row
                 rows.write(f"label,tokens/s\nmine,{speed}\nmine,{speed}\n")
             said = start([chorale, "report", f"{self.folder}/latest/run.h5"]).stdout
             self.assertRegex(said, says)
@@ -270,9 +271,9 @@ class Compare(unittest.TestCase):
                 return list(summary.repetition.values), list(summary.status.values)
 
         self.assertEqual(status(), ([1, 1, 2, 2, 3, 3], ["ok"] * 2 + ["waiting"] * 4))
-        with h5py.File(f"{whole}/run.h5") as record:  # no run is cut short
+        with h5py.File(f"{whole}/run.h5") as record:  # every run is complete
             self.assertEqual([len(record[f"runs/{run}/train/loss"]) for run in record["runs"]], [2, 2])
-        again = ranks(2, chorale, "compare", "--resume", whole)  # with its original budget
+        again = ranks(2, chorale, "compare", "--resume", whole)  # the original budget still applies
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("2 of 3 repetitions", again.stdout)
         self.assertEqual(status()[1], ["ok"] * 4 + ["waiting"] * 2)
@@ -290,7 +291,7 @@ class Compare(unittest.TestCase):
         begun = self.compare(suite, "--budget", "0.001s", processes=1)
         self.assertEqual(begun.returncode, 0, begun.stderr)
         whole = os.path.realpath(f"{self.folder}/latest")
-        shutil.rmtree(f"{whole}/0.001-r1")  # one run of the first repetition is left
+        shutil.rmtree(f"{whole}/0.001-r1")  # one run of the first repetition is missing
         ours, theirs = pty.openpty()
         process = spawn([chorale, "compare", "--resume", whole], stdout=subprocess.DEVNULL, stderr=theirs,
                         env={**os.environ, "TERM": "xterm"})
@@ -310,7 +311,7 @@ class Compare(unittest.TestCase):
             status = dict(zip(summary.layout.values, summary.status.values))
             self.assertNotEqual(status["dp2"], "ok")
 
-    # Waits until some runs are finished and others are not. Returns the process, the finished runs and the ranks' pids.
+    # Waits until some runs are finished and other runs are not. Returns the process, the finished runs and the ranks' pids.
     def interrupted(self, *words):
         def some_are_done():
             try:
@@ -318,7 +319,7 @@ class Compare(unittest.TestCase):
                     done = [str(name) for name, status in zip(summary.id.values, summary.status.values) if status == "ok"]
                 with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="ranks") as who:
                     pids = [int(pid) for pid in who.pid.values]
-            except (OSError, KeyError, ValueError):  # the record is not there yet
+            except (OSError, KeyError, ValueError):  # the record does not exist yet
                 return None
             return (done, pids) if len(done) >= 3 else None
 
@@ -330,7 +331,7 @@ class Compare(unittest.TestCase):
 
     def test_what_a_kill_left_undone_is_done_later(self):
         process, done, pids = self.interrupted(small, "--repetitions", "3")
-        for pid in pids:  # otherwise the comparison might finish too early
+        for pid in pids:  # so that the comparison cannot finish before it is killed
             os.kill(pid, signal.SIGSTOP)
         running = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest")
         self.assertEqual(running.returncode, 2, running.stderr)
@@ -345,12 +346,12 @@ class Compare(unittest.TestCase):
         alone = ranks(1, chorale, "compare", "--resume", whole)
         self.assertEqual(alone.returncode, 2, alone.stderr)
         self.assertIn(f"mpirun -n 2 {chorale} compare --resume {whole}\n", alone.stderr)
-        with open(f"{whole}/{done[0]}/run.h5", "r+b") as damaged:  # this run must be repeated
+        with open(f"{whole}/{done[0]}/run.h5", "r+b") as damaged:  # a damaged run must be repeated
             damaged.truncate(100)
         result = ranks(2, chorale, "compare", "--resume", whole)
         self.assertEqual(result.returncode, 0, result.stderr)
         kept = {name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done[1:]}
-        self.assertEqual(kept, {name: finished[name] for name in done[1:]})  # these runs were not repeated
+        self.assertEqual(kept, {name: finished[name] for name in done[1:]})  # all undamaged runs were kept
         with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
             self.assertEqual(list(summary.status.values), ["ok"] * 15)  # three repetitions, as originally requested
         with h5py.File(f"{whole}/run.h5") as record:
@@ -402,7 +403,7 @@ vary.lr = [1e-3, 100]
         process = spawn([*launch, "-n", "2", chorale, "compare", suite, "--run-dir", self.folder], stdout=subprocess.PIPE,
                         stderr=subprocess.PIPE)
         until(lambda: os.path.exists(f"{self.folder}/latest/suite.toml"), process)
-        process.send_signal(signal.SIGUSR1)  # after SIGINT, mpirun kills ranks that take over a second, as on a busy machine
+        process.send_signal(signal.SIGUSR1)  # after SIGINT, mpirun would kill ranks that take over a second to end
         output, errors = finish(process)
         self.assertIn(f"stopped; to run the rest: mpirun -n 2 {chorale} compare --resume ", output, errors)
         with open(f"{self.folder}/latest/suite.toml", "r+") as file:
@@ -466,7 +467,7 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
             self.assertIn(105, summary.tokens_per_s.values)
         with open(f"{whole}/report.html") as page:
             self.assertIn("mine, works", page.read())
-        again = self.compare("--resume", whole)  # the failed runs keep their rows
+        again = self.compare("--resume", whole)  # the failed runs stay in the table
         self.assertIn("exit code 1; its last lines:", again.stdout)
         with open(f"{whole}/outside.csv", "w") as rows:
             rows.write('label,tokens/s\n"theirs, compiled",77\n"theirs, compiled",79\n')
@@ -531,8 +532,8 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
             sizes = {str(layout): int(size) for layout, size in zip(summary.layout.values, summary.micro_batch_size.values)}
             self.assertTrue((summary.peak_bytes.values <= 22 * 2**20).all())
         for layout, most in (("dp2", 8), ("pp2", 8)):
-            self.assertLessEqual(sizes[layout], most)  # of pp2, a micro-batch per stage
-            if sizes[layout] < most:  # the next larger one does not fit
+            self.assertLessEqual(sizes[layout], most)  # pp2 needs a micro-batch per stage
+            if sizes[layout] < most:  # twice the size must not fit
                 larger = ranks(2, chorale, "train", *shape, "--layout", layout, "--memory-limit", "22M", "--no-save",
                                "--micro-batch-size", str(2 * sizes[layout]), "--run-dir", self.folder)
                 self.assertIn("too little memory", larger.stderr)
@@ -554,7 +555,7 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
             config = record["runs/tp2-r1/config/toml"].asstr()[()]
             for line in ('dtype = "bf16"', "train-iters = 2", "no-save = true"):
                 self.assertIn(line, config)
-        # The equivalent suite file is kept, so the comparison can be resumed, or repeated from the file.
+        # The program saves an equivalent suite file, so the comparison can be resumed, or repeated from the file.
         again = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest", "--repetitions", "2")
         self.assertEqual(again.returncode, 0, again.stderr)
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
@@ -565,7 +566,7 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
     def test_bytes_and_bubble_of_the_table_are_those_of_the_plan_and_of_the_record(self):
         model = ["--preset", "tiny", "--global-batch-size", "4", "--threads", "1", "--backend", "shm", "--algorithm", "ring"]
         counted = []
-        for samples in ("4", "40"):  # evaluations must not count
+        for samples in ("4", "40"):  # bytes of evaluations must not count
             result = self.compare("--layouts", "pp2,tp2", *model, "--train-iters", "3", "--eval-samples", samples,
                                   "--repetitions", "1")
             self.assertEqual(result.returncode, 0, result.stderr)

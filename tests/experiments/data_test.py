@@ -1,4 +1,4 @@
-"""`chorale data` for a user: text to tokens and back, the description of a file, refusals."""
+"""Tests `chorale data` as a user sees it: text to tokens and back, the description of a file, and errors."""
 import array
 import json
 import os
@@ -59,7 +59,7 @@ class Data(unittest.TestCase):
         self.done("tokenize", self.book, "--tokenizer", vocabulary)
         tokens = tokens_of(f"{self.folder}/book.bin")
         self.assertLess(len(tokens), len(text) / 2)
-        with open(vocabulary, encoding="utf-8") as file:  # decoded using only this file
+        with open(vocabulary, encoding="utf-8") as file:  # the test decodes tokens with this file only
             model = json.load(file)["model"]
         self.assertEqual(sorted(model["vocab"].values()), list(range(300)))
         self.assertEqual(len(model["merges"]), 44)

@@ -1,5 +1,5 @@
-"""`--device cuda` for a user: the same training, checkpoints and texts as on the host, under every strategy. Without a GPU,
-an emulated one is used. The host cannot access the emulated GPU's memory, so host code that does so crashes."""
+"""Tests `--device cuda` as a user sees it. Training, checkpoints and texts must be the same as on the host, under every
+strategy. Without a GPU, the emulated GPU is used. Host code that accesses the memory of the emulated GPU crashes."""
 import glob
 import json
 import os
@@ -21,7 +21,7 @@ plugin = {} if real else {"CHORALE_CUDA_PLUGIN": emulation}
 
 
 def weights(run):
-    """The contents of all files of a run's newest checkpoint."""
+    """Returns the contents of all files of a run's newest checkpoint."""
     parts = sorted(glob.glob(f"{run}/**/rank-*.safetensors", recursive=True))
     assert parts, f"{run} has saved nothing"
     return [pathlib.Path(part).read_bytes() for part in parts]
@@ -44,8 +44,8 @@ class Device(unittest.TestCase):
             return run, [*train.loss.values, *train.grad_norm.values]
 
     def same_on_both(self, *words, processes=1, tolerance=1e-5, ways=[[]]):
-        """Trains on the host, and on the device with each of several options. Returns the folders of the host's run and of
-        the last run on the device."""
+        """Trains on the host, and then on the device once with each item of `ways`. Returns the folders of the host's run
+        and of the last run on the device."""
         host = self.train("cpu", *words, processes=processes)
         self.assertEqual(len(host[1]), 6)
         for way in ways:
@@ -115,7 +115,7 @@ class Device(unittest.TestCase):
         self.same_on_both(*experts, *drops)
         self.same_on_both(*experts, *by_steps, *by_biases)
         self.same_on_both(*experts, "--dtype", "bf16", tolerance=1e-2)
-        self.same_on_both(*experts, *drops, *exact, tolerance=1e-15)  # the same bits
+        self.same_on_both(*experts, *drops, *exact, tolerance=1e-15)  # bit-identical
         self.same_on_both(*experts, *drops, *exact, "--layout", "dp2.ep2", processes=2, tolerance=1e-15,
                           ways=[["--backend", "shm"], ["--backend", "nccl"]])
         self.same_on_both(*experts, *by_steps, *by_biases, *exact, "--layout", "dp2.ep2.z3", processes=2, tolerance=1e-15)
@@ -128,7 +128,7 @@ class Device(unittest.TestCase):
         for words in ([], balanced_experts):
             _, run = self.same_on_both(*words, "--layout", "dp2.z1", processes=2)
             texts = {}
-            for device in ("cpu", "cuda"):  # both resume the device's checkpoint
+            for device in ("cpu", "cuda"):  # host and device both resume the device's checkpoint
                 self.train(device, *words, "--load", run, "--no-save", steps=4)
                 result = start([chorale, "generate", "--load", run, "--device", device, "--tokens", "8", "--temperature",
                                 "0", "--dtype", "f32", "--prompt", "1,2,3"], **plugin)
@@ -165,7 +165,7 @@ class Device(unittest.TestCase):
     @unittest.skipIf(real, "the memory of a real GPU cannot be limited")
     def test_what_does_not_fit_ends_in_a_layout_that_does(self):
         wide = [*small, "--hidden-size", "256", "--no-save", "--train-iters", "1", "--device", "cuda", "--backend", "shm",
-                "--run-dir", self.folder]  # a replica needs 25.6 MiB
+                "--run-dir", self.folder]  # each replica needs 25.6 MiB
         foreseen = (r"error: a rank has too little memory for its \w+\n  dp2, a rank of stage 0: peak 25\.6 MiB .* its "
                     r"share of the GPU's free memory is 20\.0 MiB\n  try (?P<flags>--place \S+), or try "
                     r"(?P<layout>\S+?),? .*\n")
@@ -192,7 +192,7 @@ class Device(unittest.TestCase):
         stale = pathlib.Path(self.folder, "stale.so")
         stale.write_bytes(pathlib.Path(emulation).read_bytes().replace(mark, mark[::-1]))
         for library, words in ((stale, "the CUDA plugin was built from different sources (make all builds it)"),
-                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # without a build mark
+                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # has no build mark
                                ("/nowhere.so", "/nowhere.so: cannot open shared object file")):
             for command, code in ((["train", "--preset", "tiny", "--device", "cuda"], 2), (["info"], 0)):
                 result = start([chorale, *command], CHORALE_CUDA_PLUGIN=str(library))

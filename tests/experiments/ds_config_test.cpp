@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-// The options of `chorale train`, resolved with a DeepSpeed file.
+// The options of `chorale train`, set from a DeepSpeed file.
 struct Fields {
   explicit Fields(const std::string& json, Words arguments = {}, const Words& variables = {}) {
     const std::string file = (folder.path() / "ds.json").string();
@@ -78,7 +78,7 @@ TEST_CASE("a DeepSpeed file sets our options, and each names its key as the orig
   CHECK(to_string(f.layout.layout(8)) == "dp4.tp2.z2");
   CHECK(o.memory.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
-  CHECK_THAT(f.options.toml(), !says("ds.json"));  // written as Chorale's own options
+  CHECK_THAT(f.options.toml(), !says("ds.json"));  // saved as Chorale's own options
 }
 
 TEST_CASE("MiCS and hpZ have groups of as many ranks as the DeepSpeed file says") {
@@ -110,7 +110,7 @@ TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
 
   const TrainingOptions single = Fields(R"({"optimizer": {"type": "AdamW"}})", {}, {}).training();
   CHECK(single.compute == DType::f32);
-  CHECK(Fields(R"({"bfloat16": {"enabled": true}})").training().compute == DType::bf16);  // by the key's older name
+  CHECK(Fields(R"({"bfloat16": {"enabled": true}})").training().compute == DType::bf16);  // the older name of the key
   const auto decay = [](const std::string& params) {
     return Fields(fmt::format(R"({{"optimizer": {{"type": "{}", "params": {{{}}}}}}})", params[0] == '!' ? "Adam" : "AdamW",
                               params.substr(params[0] == '!')))
@@ -148,7 +148,7 @@ TEST_CASE("the schedulers have DeepSpeed's formulas and defaults; a scheduler's 
   CHECK((said.peak == 0.5 && said.first == 0.1 && said.warmup == 7 && said.at(8) == 0.5));
   const LearningRate falling =
       rate(R"({"type": "WarmupDecayLR", "params": {"total_num_steps": 90, "warmup_num_steps": 10}})");
-  // The peak is the scheduler's own default, not the optimizer's rate.
+  // The peak is the default of the scheduler, not the rate of the optimizer.
   CHECK((falling.peak == 0.001 && falling.steps == 90 && falling.at(91) == 0));
   const LearningRate cosine = rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--lr", "3"});
   CHECK((cosine.peak == 3 && cosine.minimum.value == Approx(3e-4)));  // cos_min_ratio is a fraction of --lr
@@ -193,7 +193,7 @@ TEST_CASE("environment, command line and config file override the DeepSpeed file
   CHECK(to_string(Fields(json).layout.layout(4)) == "dp4.z2");
   CHECK(to_string(Fields(json, {"--layout", "tp2"}).layout.layout(4)) == "dp2.tp2.z2");
   CHECK(to_string(Fields(json, {"--layout", "dp4.z1"}).layout.layout(4)) ==
-        "dp4.z1");  // the command line has the highest precedence
+        "dp4.z1");  // the command line overrides the file
 }
 
 TEST_CASE("auto leaves a setting unchanged") {

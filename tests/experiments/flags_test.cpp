@@ -1,5 +1,5 @@
-// The presets of `chorale train`: the shapes that they set, and values that change when the preset is combined with other
-// options.
+// Tests the presets of `chorale train`. Covers the shapes that presets set, and values that change if a preset is combined
+// with other options.
 #include "experiments/train/flags.hpp"
 
 #include "src/base/settings.hpp"
@@ -33,7 +33,7 @@ TEST_CASE("an option given with a preset changes the values that follow from the
   CHECK(shape_of({"--preset", "nano", "--hidden-size", "768"}).ffn == 3072);
   CHECK(shape_of({"--preset", "nano", "--hidden-size", "768", "--num-experts", "4"}).experts.ffn == 3072);
   CHECK(shape_of({"--preset", "nano-moe", "--num-experts", "16", "--moe-router-topk", "4"}).experts.chosen == 4);
-  // nano-llama sets the number of groups itself.
+  // The preset nano-llama sets the number of groups explicitly.
   CHECK(shape_of({"--preset", "nano-llama", "--num-attention-heads", "12"}).groups == 2);
 }
 

@@ -1,11 +1,12 @@
-"""A full disk never counts as success. Each program that writes ends with an error that names the path and the reason, and
-older files stay intact.
+"""A full disk must never count as success. Each program that writes files must end with an error that names the path and the
+reason, and older files must stay intact.
 
-   disk    a tmpfs of random size, smaller than what the program writes             No space left on device
-   room    `train`: a tmpfs that is smaller than a checkpoint                       refused before it begins
-   file    a limit on the size of files (RLIMIT_FSIZE), smaller than the largest    File too large
+   disk    a tmpfs of random size, smaller than the program's files          No space left on device
+   room    for `train`, a tmpfs that is smaller than a checkpoint            refused before the run begins
+   file    a file size limit (RLIMIT_FSIZE) smaller than the largest file    File too large
 
-DISKS sets the number of random trials, about two per second. SEED chooses different ones, and so does each commit.
+DISKS sets the number of random trials, about two per second. SEED selects different trials, and each commit uses different
+trials.
 """
 import os
 import random
@@ -19,7 +20,7 @@ from tally import Tally
 
 small = ["--preset", "tiny", "--train-iters", "1", "--threads", "1", "--eval-samples", "4"]
 old = "old\n" * 100  # the earlier contents of a file that the program replaces
-# Programs that write files: their arguments, and the output file in `there`.
+# Programs that write files. Each entry has the arguments and the name of the output file in the folder `there`.
 writers = [
     (["data", "tokenize", "text", "--out", "there/new.bin"], "new.bin"),
     (["data", "train-bpe", "text", "--vocabulary", "300", "--out", "there/new.bpe"], "new.bpe"),
@@ -32,7 +33,8 @@ writers = [
     (["export", "--load", "made/latest", "--out", "there/model"], ""),
     (["train", *small, "--run-dir", "there"], ""),
 ]
-# $1: options of the mount; the rest is the command. What the disk holds at the end is copied to `left`.
+# $1 contains the mount options, and the remaining arguments are the command. The final contents of the disk are copied to
+# `left`.
 in_disk = """mount -t tmpfs -o "$1" none there && shift && { [ ! -e before ] || cp before there/"$1"; } && shift && "$@"
 code=$?; cp -a there left; exit $code"""
 
@@ -68,7 +70,7 @@ class FullDisk(unittest.TestCase):
         return done, left
 
     def whole(self, words, name):
-        """The files that the program leaves on a large disk."""
+        """Returns the files that the program leaves on a large disk."""
         if str(words) not in self.undisturbed:
             done, self.undisturbed[str(words)] = self.write(words, name)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -79,7 +81,7 @@ class FullDisk(unittest.TestCase):
         checkpoint, everything = (sum(-(-len(content) // 4096) for path, content in whole.items() if part in path)
                                   for part in ("checkpoints/", ""))
         if limit == "file":
-            least = 5 << 20 if words[0] == "train" else 0  # MPI itself makes files of 4 MiB
+            least = 5 << 20 if words[0] == "train" else 0  # MPI itself creates files of 4 MiB
             most = max(len(content) for content in whole.values())
             done, left = self.write(words, name, prefix=["prlimit", f"--fsize={choose.randrange(least, most)}"])
             reason = "File too large"
@@ -94,7 +96,7 @@ class FullDisk(unittest.TestCase):
             return
         said = done.stderr
         self.assertEqual(left.get("unused", old.encode()), old.encode())
-        if done.returncode == 0:  # the program needed less than it left behind without a limit
+        if done.returncode == 0:  # this run needed less space than the run without a limit
             self.assertEqual(left.keys(), whole.keys())
             return
         self.assertIn(done.returncode, (1, 2), said)
@@ -110,11 +112,11 @@ class FullDisk(unittest.TestCase):
             if words[0] == "bench":
                 limits[str(words)] = ["disk"]  # its record is smaller than MPI's files
             elif words[0] == "train":
-                limits[str(words)] = ["disk", "room", "file"]  # the first is the longest way
+                limits[str(words)] = ["disk", "room", "file"]  # under the first limit, it runs the longest
             else:
                 choose.shuffle(limits[str(words)])
         left = int(os.environ.get("DISKS", len(writers)))
-        while left > 0:  # each round runs every writer with its next limit
+        while left > 0:  # each round runs every writer with the writer's next limit
             for words, name in choose.sample(writers, min(left, len(writers))):
                 limit = limits[str(words)].pop(0)
                 limits[str(words)].append(limit)

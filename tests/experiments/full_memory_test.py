@@ -1,15 +1,15 @@
-"""Too little memory ends a run with an error that names it. Our own code never crashes.
+"""If memory is too small, a run must end with an error that says so. Chorale's own code must never crash.
 
-   /dev/shm                   a tmpfs of random size instead of it
-   RLIMIT_AS, RLIMIT_DATA     a random limit on the memory of each rank
+   /dev/shm                   is replaced by a tmpfs of random size
+   RLIMIT_AS, RLIMIT_DATA     limit the memory of each rank to a random value
 
    nothing ─────────────── what a tiny run needs ───────────────────────── more than a run needs
-     one trial in four: the      the others: our own allocations fail
+     one trial in four: the      other trials: our own allocations fail
      loader or MPI may fail
 
 MPI itself may crash as it starts. Such crashes are counted separately, and the guard must name the rank.
 
-LIMITS sets the number of random trials, about one per second. SEED chooses different ones.
+LIMITS sets the number of random trials, about one per second. SEED selects different trials.
 """
 import collections
 import os
@@ -32,19 +32,20 @@ runs = [["bench", "all_reduce", "--backend", "shm", "-e", "4M", "--repetitions",
         ["train", *model, "--layout", "tp2"],
         ["train", *model, "--layout", "dp2.z3"]]
 tiny = ["bench", "all_reduce", "--backend", "shm", "-e", "4K", "--repetitions", "3"]
-# Messages that the loader and MPI print if they cannot start.
+# Messages of the loader and of MPI when the program cannot start.
 before_us = r"error while loading shared libraries|(PMIX|OPAL|ORTE)[ _]ERROR|mca_base_component_repository_open|MPI_INIT"
-# Messages of mpirun, the C++ library and our guard about a rank that crashed.
+# Messages about a crashed rank from mpirun, the C++ library and Chorale's guard.
 crashes = r"exited on signal \d+|terminate called|was killed by SIG"
-# UCX prints the backtrace of a crash, below the frames of its own handler. It prints none if there is no memory left for it.
+# UCX prints the backtrace of a crash below the frames of its own handler. It prints no backtrace if it has no memory for
+# one.
 in_our_code = r"==== backtrace.*\n(?: +\d+ +\S*/libucs.*\n)+(?: +\d+ +\S*/libc\..*\n)+ +\d+ +\S*/chorale\("
-as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # a user is root in a namespace
+as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # in a namespace, the user is root
 in_shm = ["bash", "-c", 'mount -t tmpfs -o size="$1" none /dev/shm && shift && exec "$@"', "bash"]
 
 
 def peaks(command):
-    """Returns, in bytes, the largest address space and data segment of any of our processes, and the most that lay in its
-    /dev/shm."""
+    """Returns the exit code, and the largest address space, data segment and use of /dev/shm of any Chorale process, in
+    bytes."""
     most = collections.Counter()
     process = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **as_root})
     while process.poll() is None:
@@ -53,7 +54,7 @@ def peaks(command):
                 with open(f"/proc/{pid}/status") as file:
                     status = dict(re.findall(r"(\w+):\t *(\S+)", file.read()))
                 shm = os.statvfs(f"/proc/{pid}/root/dev/shm")
-            except OSError:  # it has just ended
+            except OSError:  # the process has just ended
                 continue
             if status["Name"] == "chorale" and "VmPeak" in status:
                 used = {"as": 1024 * int(status["VmPeak"]), "data": 1024 * int(status["VmData"]),
@@ -71,8 +72,8 @@ class FullMemory(unittest.TestCase):
         cls.namespace = mount_namespace()
         own_shm = [*cls.namespace, *in_shm, "1G"] if cls.namespace else []
         code, cls.needed = peaks([*own_shm, *launch, "-n", "2", os.path.abspath(chorale), *tiny])
-        # Without a limit, the arena of each rank reserves an address range as large as the machine's memory; under a limit,
-        # both arenas share what the limit leaves.
+        # Without a limit, the arena of each rank reserves an address range as large as the machine's memory. Under a limit,
+        # arenas reserve less. So this range is not counted as needed.
         cls.needed["as"] -= 2 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         assert code == 0 and cls.needed["as"] > 0, cls.needed
 
@@ -84,7 +85,8 @@ class FullMemory(unittest.TestCase):
         self.tally, self.ends = Tally(self), collections.Counter()
 
     def end_of(self, done):
-        """Says how the run ended. If it failed, a single error, from us, the loader or MPI, must say what is missing."""
+        """Returns how the run ended. If it failed, a single error from Chorale, the loader or MPI must name the missing
+        memory."""
         said = done.stdout + done.stderr
         if done.returncode == 0:
             return "ended well"
@@ -100,13 +102,13 @@ class FullMemory(unittest.TestCase):
         return "before us"
 
     def try_limits(self, count, kinds, limited):
-        """`limited` makes the command from the kind of limit, its size in bytes, and the words of a run."""
+        """`limited` returns the command for a kind of limit, the limit in bytes, and the words of a run."""
         for _ in range(count):
             kind, words = self.choose.choice(kinds), self.choose.choice(runs)
             needed = self.needed[kind]
             limit = int(needed * self.choose.random() if self.choose.random() < 0.25 else
                         needed + 2 ** self.choose.uniform(18, 26))
-            limit = max(limit, 1 << 26 if kind == "as" else 0)  # with fewer addresses the kernel cannot start a program
+            limit = max(limit, 1 << 26 if kind == "as" else 0)  # the kernel cannot start a program with fewer addresses
             with self.tally.trial(f"{kind} {limit >> 10}K {' '.join(words)}"):
                 self.ends[self.end_of(start(limited(kind, limit, words), folder=self.folder, **as_root))] += 1
         print("; ".join(f"{end}: {self.ends[end]}" for end in ("ended well", "ours", "before us", "MPI crashed")))

@@ -1,4 +1,4 @@
-// The text that a run prints about its measured pipeline.
+// Tests the text that a run prints about the measured pipeline.
 #include "experiments/train/gantt.hpp"
 
 #include "tests/catch.hpp"

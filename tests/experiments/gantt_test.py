@@ -1,5 +1,5 @@
-"""Compares the measured pipeline of a real run with its schedule. Every stage ran its actions in order, and no action began
-before its inputs had arrived. The order comes from `show pipeline`, not from the run."""
+"""Compares the measured pipeline of a real run with the schedule. Every stage must have run its actions in order, and no
+action may have begun before its inputs arrived. The expected order comes from `show pipeline`, not from the run."""
 import os
 import re
 import tempfile
@@ -20,8 +20,8 @@ def planned(schedule, stages, chunks):
 
 
 class Event:
-    """An action of a rank. All ranks run on one host and share its clock, so the estimated clock offsets are subtracted
-    again."""
+    """An action of a rank. All ranks run on one host and share the host's clock, so the estimated clock offsets are
+    subtracted from the recorded times."""
 
     def __init__(self, table, offsets, i):
         self.rank, self.stage, self.micro_batch, self.chunk = (int(table[c][i])
@@ -57,7 +57,7 @@ class Gantt(unittest.TestCase):
                 self.assertLessEqual(one.ends, other.begins, "a rank runs one action at a time")
 
     def check_causes(self, events, count, stages, chunks, returns):
-        def part_of(event):  # of the model; in v-min (returns), the second chunks lead from the last stage back to the first
+        def part_of(event):  # in v-min (returns), second chunks lead from the last stage back to the first
             stage = stages - 1 - event.stage if returns and event.chunk == 1 else event.stage
             return event.chunk * stages + stage
         last = stages * chunks - 1

@@ -1,4 +1,4 @@
-"""Packs the bundle of checks for a machine with a GPU, and runs it on the emulated GPU with failing parts, too little time
+"""Packs the bundle of checks for GPU machines and runs it on the emulated GPU. Cases include failing parts, too little time
 and an old driver."""
 import os
 import pathlib
@@ -25,7 +25,7 @@ class GpuBundle(unittest.TestCase):
         cls.place.cleanup()
 
     def run_it(self, *flags, **environment):
-        """Returns the exit code, and the result and the figure of each part."""
+        """Returns the exit code, and the result and the measured figure of each part."""
         results = tempfile.mkdtemp(dir=self.place.name)
         ended = start([f"{self.folder}/run", "--results", results, *flags], folder=results, **environment)
         table = ended.stdout[ended.stdout.find("\npart "):]
@@ -54,7 +54,7 @@ class GpuBundle(unittest.TestCase):
         self.assertRegex(rows["kernels"][1], r"s were left, it takes \d+ or more")
 
     def test_the_sanitizer_gets_tests_of_kernels(self):
-        """This sanitizer lists the tests instead of running them, and counts those."""
+        """Replaces the sanitizer by a program that lists and counts the tests instead of running them."""
         with tempfile.TemporaryDirectory() as programs:
             with open(f"{programs}/compute-sanitizer", "w") as file:
                 file.write('#!/bin/sh\nshift 2\ncount=$("$@" --list-tests | grep -c "^  device: ")\n'

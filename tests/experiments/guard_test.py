@@ -1,9 +1,10 @@
-"""A rank that is killed or stopped ends the run with one explanation, and a killed launcher leaves nothing behind.
+"""If a rank is killed or stopped, the run must end with one explanation. A killed launcher must leave nothing behind.
 
    KILLS=50 /usr/bin/python3 tests/outside.py guard_test
 
-KILLS counts the kills of ranks, LAUNCHERS those of launchers, STOPS the ranks that are stopped, each at a random moment;
-HANGS counts the other runs that hang, and CROSSED those in which ranks wait for each other. `make test` uses small counts.
+Each variable sets a number of trials. KILLS, LAUNCHERS and STOPS count trials in which a rank is killed, a launcher is
+killed, or a rank is stopped, at a random moment. CROSSED is the number of runs in which ranks wait for each other. HANGS is
+the number of runs that hang for other reasons. `make test` uses small numbers.
 """
 import glob
 import itertools
@@ -23,8 +24,8 @@ from tally import Tally
 kills, launchers, stops, hangs, crossed = (int(os.environ.get(name, few)) for name, few in (
     ("KILLS", 3), ("LAUNCHERS", 2), ("STOPS", 2), ("HANGS", 2), ("CROSSED", 2)))
 seed = int(os.environ.get("SEED", "1"))
-# The time from the death of a rank or the launcher until all processes are gone. With TIMED, on a quiet machine, it is the
-# promised time.
+# The maximum time from the death of a rank or of the launcher until all processes have ended. With TIMED, for a quiet
+# machine, it is the promised time.
 most_seconds = 5 if os.environ.get("TIMED") else 50
 
 
@@ -38,7 +39,7 @@ def variable_of(pid, name):
 
 
 def guarded(job, count):
-    """The ranks by number, once all have a flight recorder."""
+    """Returns {rank: pid} once all ranks have a flight recorder."""
     ranks_here = ranks_of(job)
     for pid in ranks_here.values():
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
@@ -49,7 +50,7 @@ def guarded(job, count):
 
 class Guard(LongJob):
     def gone(self, job):
-        """Waits until no process of the job is left, and returns how many seconds this took."""
+        """Waits until no process of the job is left. Returns the seconds that this took."""
         began = time.monotonic()
         while left_of(job) and time.monotonic() - began < most_seconds:
             time.sleep(0.02)
@@ -57,7 +58,7 @@ class Guard(LongJob):
         return time.monotonic() - began
 
     def said_until(self, words, job):
-        """Returns what a job writes to stderr until these words have appeared. They must appear."""
+        """Reads the job's stderr until these words appear, and returns the text. The words must appear."""
         errors = ""
         while words not in errors:
             line = job.stderr.readline()
@@ -100,7 +101,7 @@ class Guard(LongJob):
                 self.assertEqual(errors.count("error: "), 1, errors)
 
     def test_a_run_that_is_paused_as_a_whole_goes_on(self):
-        job = self.train(iterations=12, CHORALE_TIMEOUT="5", samples=120)  # a step takes longer than a look
+        job = self.train(iterations=12, CHORALE_TIMEOUT="5", samples=120)  # a step takes longer than the guard's interval
         until(lambda: self.steps() > 3, job)
         everybody = ranks_of(job).values()
         for pid in everybody:
@@ -144,7 +145,7 @@ class Guard(LongJob):
         job = self.train("--save-interval", "20", ranks=2)
         until(lambda: self.steps() > 30, job)
         waits_for, asked = ranks_of(job)[0], ranks_of(job)[1]
-        os.kill(waits_for, signal.SIGSTOP)  # so the step cannot end
+        os.kill(waits_for, signal.SIGSTOP)  # the step of both ranks then cannot end
         os.kill(asked, signal.SIGTERM)
         errors = self.said_until("without a limit", job)
         self.assertRegex(errors, rf"warning: the ranks were asked to end; rank 0 on \S+ is still in (step|saving step) \d+\n"
@@ -175,7 +176,7 @@ class Guard(LongJob):
         self.said_until("  rank 2 never reached the guard: dead since the start, or late\n", job)
 
     def hang(self, how, victim, backend):
-        """Runs three ranks, one of which hangs. Returns the errors and the seconds from the start to the end."""
+        """Runs three ranks, one of which hangs. Returns the errors and the duration of the run in seconds."""
         began = time.monotonic()
         result = ranks(3, tests_run, "[.hangs]", TEST_HANG=how, TEST_VICTIM=str(victim), TEST_BACKEND=backend,
                        CHORALE_TIMEOUT="2")
@@ -191,7 +192,7 @@ class Guard(LongJob):
                             env={**os.environ, **variables})
                 self.addCleanup(self.end, job)
                 until(lambda job=job: processes()[job.pid].state == "T", job)
-                time.sleep(1)  # in this time the guard looks ten times, and tells the other ranks
+                time.sleep(1)  # in this second, the guard checks ten times and informs the other ranks
                 os.kill(job.pid, signal.SIGCONT)
                 _, errors = finish(job)
                 self.assertEqual(job.returncode, 3, errors)

@@ -1,4 +1,5 @@
-"""Hugging Face models and tokenizers, imported and exported by a user: training, records, resuming and export agree."""
+"""Tests import and export of Hugging Face models and tokenizers as a user sees them. Training, records, resuming and export
+must agree."""
 import json
 import os
 import tempfile
@@ -61,7 +62,7 @@ class HuggingFace(unittest.TestCase):
                               ("norm-epsilon", "1e-06"), ("untie-embeddings", "true"), ("dropout", "0.1")):
             self.assertEqual(config[option], value)
         self.train("--load", f"{again}/checkpoints/step-3", "--num-layers", "2", "--train-iters",
-                   "4")  # options that agree are accepted
+                   "4")  # an option that equals the model's value is accepted
         for words, says in ((["--num-layers", "4"],
                              ["num-layers is given as 4 (command line), but is 2 in", "leave --num-layers out"]),
                             (["--norm-epsilon", "1e-5"], ["norm-epsilon is given as 1e-05", "1e-06"]),
@@ -82,7 +83,7 @@ class HuggingFace(unittest.TestCase):
         with h5py.File(f"{again}/run.h5") as file:
             self.assertEqual(list(file["train/step"]), [3])
         self.assertEqual(self.config_of(again)["load-hf"], '""')
-        self.train("--config", f"{run}/config.toml", "--train-iters", "1")  # starts again from the same weights
+        self.train("--config", f"{run}/config.toml", "--train-iters", "1")  # starts again from the imported weights
         self.done("export", "--load", again, "--out", f"{self.folder}/out")
         with open(f"{self.folder}/out/config.json") as file:
             self.assertEqual(json.load(file)["layer_norm_epsilon"], 1e-6)
@@ -143,14 +144,13 @@ class HuggingFace(unittest.TestCase):
                                                                                 "shared-expert-intermediate-size 32"])
         self.assertFalse(os.path.exists(f"{self.folder}/m"))
 
-    # 12.8 million parameters are 49 MiB in f32. Under tp4 a rank holds a quarter of each of four copies: the values, the
-    # gradients and two moments. If a rank read all weights, it would need 49 MiB more, and as much again for the pages of
-    # the mapped file.
+    # 12.8 million parameters are 49 MiB in f32. Under tp4, a rank holds a quarter of the values, of the gradients and of two
+    # moments. If a rank read all weights, it would need 49 MiB more, and another 49 MiB for the pages of the mapped file.
     def test_weights_are_read_within_the_memory_of_a_rank(self):
         shape = ["--num-layers", "2", "--hidden-size", "384", "--num-attention-heads", "8", "--vocab-size", "24000",
                  "--seq-length", "16"]
         model = self.model(*shape)
-        # Every rank writes a file of its own, because mpirun may mix what the ranks print.
+        # Every rank writes a separate file, because mpirun may interleave the ranks' output.
         script = ("import os, resource, subprocess, sys\nsubprocess.run(sys.argv[2:], check=True)\n"
                   "with open(os.path.join(sys.argv[1], str(os.getpid())), 'w') as file:\n"
                   "    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=file)")
@@ -187,7 +187,7 @@ class HuggingFace(unittest.TestCase):
         self.assertTrue(texts[0].startswith("the cat"))
         self.assertIn(" ", self.done("generate", "--load", model, "--tokenizer", "none", "--prompt", "1,2", "--tokens",
                                      "2").stdout)
-        # All files that came with their model are exported with it.
+        # All tokenizer files of the model are exported with the model.
         with open(f"{model}/special_tokens_map.json", "w") as file:
             file.write("{}")
         tuned = self.train("--load-hf", model, "--train-iters", "1")
@@ -211,7 +211,7 @@ class HuggingFace(unittest.TestCase):
         self.assertIn("without a tokenizer", self.done("export", "--load", run, "--out", f"{self.folder}/m").stdout)
         with open(f"{self.folder}/m/tokenizer.json", "w") as file:
             file.write('{"model": {"type": "Unigram"}}')
-        self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # numbers need no tokenizer
+        self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # no tokenizer is needed
         self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the",
                      says=['"the" is not a number', "not a supported byte-level tokenizer"])
         for prompt, says in (("5,7,90000", "90000 of a vocabulary of "), ("-1", "give numbers from 0 to "),

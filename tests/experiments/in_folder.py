@@ -1,4 +1,4 @@
-"""Test cases that run the program, with a folder of their own."""
+"""A base class for test cases that run the program. Each case has its own folder."""
 import tempfile
 import unittest
 
@@ -20,6 +20,6 @@ class InFolder(unittest.TestCase):
         result = start([chorale, *words], XDG_CACHE_HOME=self.folder)
         self.assertEqual(result.returncode, 2, result.stdout)
         lines = result.stderr.splitlines()
-        self.assertTrue(lines[-3].startswith("error: "), result.stderr)  # before it, progress
+        self.assertTrue(lines[-3].startswith("error: "), result.stderr)  # progress lines may come before the error
         for part in says:
             self.assertIn(part, result.stderr)

@@ -1,4 +1,5 @@
-"""`chorale bench kernels`: every kernel of a training step with its time and its reference, printed and recorded."""
+"""Tests `chorale bench kernels`, which prints and records every kernel of a training step with its time and its
+reference."""
 import csv
 import io
 import json
@@ -11,10 +12,10 @@ from in_folder import InFolder
 from programs import chorale, ranks, start
 
 few = ["--preset", "tiny", "--threads", "1", "--global-batch-size", "8", "--steps", "2"]
-layers, width, sequence, vocabulary, samples = 8, 96, 24, 480, 8  # of the preset, and the batch
+layers, width, sequence, vocabulary, samples = 8, 96, 24, 480, 8  # the preset's shape and the batch size
 tokens = samples * sequence
 flops_of_products = 6 * tokens * (layers * 12 * width ** 2 + vocabulary * width)
-flops_of_attention = (2 + 5) * 2 * layers * samples * (sequence ** 2 // 2) * width  # a query's own key counts half
+flops_of_attention = (2 + 5) * 2 * layers * samples * (sequence ** 2 // 2) * width  # the diagonal counts half
 
 
 class Kernels(InFolder):
@@ -32,7 +33,7 @@ class Kernels(InFolder):
                 rows = self.recorded()
                 rest = rows.iloc[-1]
                 self.assertEqual((rest.name, rest.calls, rest.floor), ("between kernels", 0, 0))
-                self.assertGreater(rest.time, 0)  # else a kernel would be charged twice
+                self.assertGreater(rest.time, 0)  # negative if a kernel were charged twice
                 kernels = rows.iloc[:-1]
                 self.assertTrue((kernels.floor > 0).all() and (kernels.time > 0).all() and (kernels.calls > 0).all())
                 self.assertTrue(kernels.time.is_monotonic_decreasing)

@@ -1,4 +1,4 @@
-"""A training run on several ranks that is long enough to be disturbed, and what can be observed of it from outside."""
+"""A training run on several ranks that is long enough to be disturbed, and functions that observe the run from outside."""
 import glob
 import os
 import re
@@ -12,7 +12,7 @@ from programs import chorale, launch, spawn
 
 
 def ranks_of(job):
-    """The ranks by number. The guard is not among them, because it shows neither environment variables nor a parent."""
+    """Returns {rank: pid}. The guard is not included, because it shows neither environment variables nor a parent."""
     found = {}
     among = processes()
     for pid, process in among.items():
@@ -23,7 +23,7 @@ def ranks_of(job):
                 rank = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", variables.read())
                 if rank and name.read().strip() == "chorale":
                     found[int(rank.group(1))] = pid
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
     return found
 
@@ -50,7 +50,7 @@ class LongJob(unittest.TestCase):
         job.wait()
 
     def steps(self):
-        """How many steps all runs of this test have recorded."""
+        """The number of steps that all runs of this test have recorded."""
         count = 0
         for file in glob.glob(f"{self.folder.name}/runs/20*/metrics.jsonl"):
             with open(file, encoding="ascii") as metrics:

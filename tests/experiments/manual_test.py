@@ -1,5 +1,5 @@
-"""The man page and the shell completion are generated from the options. Both are complete, the page is free of warnings,
-and the completion works in bash."""
+"""Tests the man page and the shell completion, which are generated from the options. Both must be complete. The page must
+cause no warnings, and the completion must work in bash."""
 import os
 import re
 import shutil
@@ -11,7 +11,7 @@ from programs import chorale, start
 
 
 def words_of(command):
-    """Returns the options that a command's help names."""
+    """Returns the options in a command's help."""
     return re.findall(r"(?m)^  (--[\w-]+)", start([chorale, command, "--help"]).stdout)
 
 
@@ -63,7 +63,7 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("chorale", "help", "tr"), ["train"])
         for command in self.commands:
             offered = self.complete("chorale", command, "--")
-            if command == "compare":  # for the options that it passes on, its help refers to the help of train
+            if command == "compare":  # compare also passes options on to train
                 passed_on = [word for word in words_of("train") if word not in words_of(command) and word != "--layout"]
                 self.assertEqual(sorted(offered), sorted(["--help", *words_of(command), *passed_on]))
             else:
@@ -88,7 +88,7 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("chorale", "plan", "--machine", "no"), ["notes.txt"])
         for command in ("bench", "train"):
             self.assertIn("simulated:selene", self.complete("chorale", command, "--backend", "sim"))
-            # bash treats a colon and an equals sign as separate words, and keeps the text before the last one
+            # in bash, colons and equals signs are separate words, and completion replaces only the text after the last one
             self.assertEqual(self.complete("chorale", command, "--backend", "simulated", ":", "sel"), ["selene"])
             self.assertEqual(self.complete("chorale", command, "--backend", "=", "simulated", ":", "sel"), ["selene"])
             self.assertIn("selene", self.complete("chorale", command, "--backend", "simulated", ":"))

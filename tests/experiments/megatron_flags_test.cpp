@@ -1,4 +1,5 @@
-// Megatron's names on the command line, in the environment and in a config file: the options that they set, and the errors.
+// Tests Megatron's flags on the command line, in the environment and in a config file. Covers the options that they set, and
+// errors.
 #include "experiments/train/megatron_flags.hpp"
 
 #include <fstream>
@@ -15,7 +16,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-// The options of `chorale train`, resolved.
+// The options of `chorale train` after all sources are combined.
 struct Resolved {
   explicit Resolved(const Words& arguments, const Words& variables = {}) {
     resolve(train.options, arguments, variables, {}, train.command->presets(), train.command->foreign());
@@ -59,7 +60,7 @@ TEST_CASE("Megatron's names work in the environment and in config files") {
   const Resolved r({"--config", file});
   CHECK(
       (r["dtype"] == "f16" && r["recompute"] == "selective" && r.train.options.origin("dtype") == "fp16 (" + file + ":1)"));
-  CHECK(Resolved({"--config", file, "--dtype", "f32"})["dtype"] == "f32");  // a source of higher precedence overrides it
+  CHECK(Resolved({"--config", file, "--dtype", "f32"})["dtype"] == "f32");  // the command line overrides the config file
 }
 
 TEST_CASE("two names of one option cannot have different values in one source") {
@@ -92,7 +93,7 @@ TEST_CASE("all unsupported Megatron flags are refused together, with replacement
                  says("\n  split 969,30,1 (command line): 99,1,0 is accepted; ") &&
                  says("\n  merge-file m (command line): ") && says("\n  save c (command line): --run-dir DIR") &&
                  says("docs/other_programs.md"));
-  // Refused flags together with unknown flags, wrong values, and a flag that contradicts the model.
+  // Combines refused flags with unknown flags, wrong values, and a flag that contradicts the model.
   const std::string all = refused({"--vocab-file", "v", "--frobnicate", "7", "--dtype", "fp16", "--swiglu", "--epochs=3"});
   CHECK_THAT(all, says("5 settings of chorale train") && says("\n  vocab-file v (command line): training reads") &&
                       says("\n  unknown flag --frobnicate\n") && says("did you mean f16?") &&

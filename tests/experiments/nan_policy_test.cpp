@@ -1,5 +1,5 @@
-// NaN and Inf are named in the step in which they appear, and --on-nan does what it says. The run continues bit-identically
-// to a run without any NaN that has skipped the step or has gone back to the checkpoint.
+// Tests --on-nan. NaN and Inf must be reported in the step in which they appear. The run must then continue bit-identically
+// to a run without NaN that has skipped the step or returned to the checkpoint.
 //
 //   INJECTIONS=100 SEED=7 build/tests_run "NaN and Inf at random places*"
 #include "experiments/train/nan_policy.hpp"
@@ -26,9 +26,9 @@ const char* const places[] = {"dp2",     "dp2.z1",     "dp2.z2",  "dp1.tp2", "dp
 struct Injection {
   std::string layout, numerics;
   int rank = 0;
-  bool in_weight = true;  // false: in the output of the embedding, in this step only
+  bool in_weight = true;  // false: in the output of the embedding, in step 3 only
   float value = 0;
-  std::uint32_t choice = 0;  // of the tensor and the element
+  std::uint32_t choice = 0;  // selects the tensor and the element
 };
 
 Injection drawn(std::mt19937& random) {
@@ -36,14 +36,14 @@ Injection drawn(std::mt19937& random) {
   Injection one{.layout = places[below(std::size(places))], .numerics = below(3) == 0 ? "exact" : "fast"};
   one.value = below(2) == 0 ? NAN : std::numeric_limits<float>::infinity();
   const Layout layout = parse_layout(one.layout, 0);
-  one.in_weight = layout.zero < 3 && below(2) == 0;  // with ZeRO-3 the layers have no weights between steps
+  one.in_weight = layout.zero < 3 && below(2) == 0;  // under ZeRO-3, layers hold no weights between steps
   do one.rank = static_cast<int>(below(static_cast<std::size_t>(layout.ranks())));
   while (!one.in_weight && stage_of(layout, one.rank) > 0);  // only the first stage has the embedding
   one.choice = static_cast<std::uint32_t>(random());
   return one;
 }
 
-// Overwrites an element of the embedding's output in step 3, and records what the error must then say.
+// Overwrites an element of the embedding's output in step 3, and records the place that the error must name.
 template <class Of>
 struct Spoils : Of {
   template <class... Args>
@@ -55,7 +55,7 @@ struct Spoils : Of {
     const std::span<float> values = picked.template values<float>();
     const std::size_t element = one.choice % values.size();
     values[element] = one.value;
-    // Dropout may turn Inf into NaN before anybody looks.
+    // The expected text leaves out the value, because dropout may turn Inf into NaN before the check.
     *place = fmt::format(" on rank {}\n  element {} of {},", one.rank, element, values.size());
     return picked;
   }
@@ -73,7 +73,7 @@ void spoil_embedding(test::Run& run, const Injection& one, std::string& place, c
   });
 }
 
-// Returns what the error must say about the place.
+// Overwrites an element of a weight. Returns the place that the error must name.
 std::string spoil_weight(test::Run& run, const Injection& one) {
   const auto& parameters = run.training.parameters();
   const ParameterPointer& p = parameters[one.choice % parameters.size()];
@@ -92,7 +92,8 @@ train::NanPolicy policy_named(const std::string& name) {
   return policy;
 }
 
-// Trains two steps, saves, makes a third step that may fail, and trains two more. Returns the last two steps and the error.
+// Trains two steps, saves, makes a third step that may fail, and trains two more steps. The result contains the last two
+// steps and the error.
 struct Lived {
   test::Seen seen;
   std::string error;
@@ -133,7 +134,7 @@ Lived live(const Injection& one, bool fails, const std::string& policy_name, tes
   return lived;
 }
 
-// Returns what is wrong, or "".
+// Returns an error text if the run did not behave as required, otherwise "".
 std::string trouble_of(const Injection& one) {
   const Layout layout = parse_layout(one.layout, 0);
   TrainingOptions options = test::options_for(one.numerics.c_str(), layout);

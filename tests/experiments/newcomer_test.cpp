@@ -1,4 +1,5 @@
-// What users of PyTorch, Megatron-LM, DeepSpeed and nccl-tests type in their first hour. Every answer names the fix.
+// Command lines that users of PyTorch, Megatron-LM, DeepSpeed and nccl-tests may type in their first hour. Every error must
+// name the fix.
 #include "experiments/common/command.hpp"
 #include "src/base/text.hpp"
 #include "tests/refused.hpp"
@@ -7,7 +8,7 @@ using namespace chorale;
 
 namespace {
 
-// The words of a command line, such as "train --steps 5", and what the answer must say.
+// A command line, such as "train --steps 5", and the text that the error must contain.
 struct Typed {
   const char *line, *answer;
 };

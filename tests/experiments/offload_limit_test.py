@@ -1,6 +1,6 @@
-"""Offload to a file, observed from outside. A run whose memory is limited by a cgroup is bit-identical to an unlimited run.
-The kernel's counters equal the planned bytes. A killed run and a failing disk leave no file behind, and leave a good
-checkpoint."""
+"""Tests offload to a file from outside the program. A run whose memory is limited by a cgroup must be bit-identical to an
+unlimited run. The kernel's counters must equal the planned bytes. A killed run and a failing disk must leave a valid
+checkpoint and no other file."""
 import glob
 import json
 import os
@@ -16,12 +16,12 @@ from programs import chorale, spawn, start, until
 sys.path.insert(0, "experiments/analysis")
 import limited  # noqa: E402: found through sys.path
 
-steps = 60  # of a whole run; an interrupted run must be seen to have saved before it makes as many
+steps = 60  # of a complete run; an interrupted run must save before it reaches this step
 everything = "parameters=file,gradients=file,optimizer=file"
-# Shards of 3.5 MB and windows of 4 KiB, so a step spends most of its time reading and writing.
+# The shards have 3.5 MB and the windows 4 KiB, so a step spends most of its time reading and writing.
 small = ["--preset", "tiny", "--layout", "dp1.z3", "--threads", "1", "--global-batch-size", "2", "--eval-samples", "1",
          "--offload-window", "4096", "--lr-decay-style", "constant", "--place", everything]
-# Makes reads of the offload file fail once a certain other file exists. io_uring would bypass this library.
+# A library that makes reads of the offload file fail once a certain other file exists. io_uring would bypass the library.
 failing_reads = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,14 +51,14 @@ def why_no_groups():
 
 
 def tensors(run, step):
-    """The checksums of all parts of all tensors in a checkpoint."""
+    """Returns the checksums of all parts of all tensors in a checkpoint."""
     with open(f"{run}/checkpoints/step-{step}/manifest.json", encoding="ascii") as file:
         return json.load(file)["manifest"]["tensors"]
 
 
 class OffloadLimit(unittest.TestCase):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(dir=".")  # not /tmp, which may be memory
+        holder = tempfile.TemporaryDirectory(dir=".")  # /tmp may be in memory
         self.addCleanup(holder.cleanup)
         self.folder, self.disk = holder.name, f"{holder.name}/disk"
         os.mkdir(self.disk)
@@ -72,7 +72,7 @@ class OffloadLimit(unittest.TestCase):
         return os.path.realpath(f"{self.folder}/runs/latest")
 
     def error_in(self, output):
-        """The three lines of its only error. A fourth line names the rank."""
+        """Returns the three lines of the only error in the output. A fourth line names the rank."""
         self.assertEqual(output.count("error: "), 1, output)
         lines = output[output.index("error: "):].splitlines()
         self.assertRegex(lines[3], "^  rank 0 of 1 ")
@@ -83,7 +83,8 @@ class OffloadLimit(unittest.TestCase):
         return run != whole and glob.glob(f"{run}/checkpoints/step-*[0-9]/manifest.json")
 
     def is_good(self, broken, whole):
-        """An interrupted run left nothing on the disk, and resuming it is bit-identical to the uninterrupted run."""
+        """Checks that an interrupted run has left nothing on the disk, and that the resumed run is bit-identical to the
+        uninterrupted run."""
         self.assertEqual(os.listdir(self.disk), [])
         kept = [int(re.search(r"step-(\d+)$", path)[1]) for path in glob.glob(f"{broken}/checkpoints/step-*[0-9]")]
         self.assertTrue(kept)

@@ -1,4 +1,5 @@
-"""Runs take settings from a DeepSpeed config file or Megatron flags, report and record them, and save them for reuse."""
+"""Tests runs that take settings from a DeepSpeed config file or from Megatron flags. The runs must report and record these
+settings, and save them for reuse."""
 import json
 import os
 import tempfile

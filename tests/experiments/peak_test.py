@@ -1,5 +1,5 @@
-"""The peak FLOP rate that MFU refers to is measured once per machine, and again if a step was faster. A busy machine is
-reported."""
+"""MFU is relative to a peak FLOP rate. The peak must be measured once per machine, and again if a step was faster. A busy
+machine must be reported."""
 import glob
 import json
 import os
@@ -22,7 +22,8 @@ class Peak(unittest.TestCase):
                       "8", "--eval-samples", "4", "--no-save", "--run-dir", self.folder]
 
     def train(self, *words, processes=1, **environment):
-        """Returns the output of a run, and from its record the peak, its description, the MFU of the steps and /ranks."""
+        """Returns the output of a run, and from its record the peak, the description of the peak, the MFU of the steps and
+        /ranks."""
         result = ranks(processes, *self.words, *words, **{"XDG_CACHE_HOME": self.cache, **environment})
         self.assertEqual(result.returncode, 0, result.stderr)
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
@@ -31,7 +32,7 @@ class Peak(unittest.TestCase):
         return result.stdout + result.stderr, facts
 
     def file(self):
-        """The path of the machine file, its text, and its peaks in flops per second."""
+        """Returns the path of the machine file, the text of the file, and its peaks in flops per second."""
         (path,) = glob.glob(f"{self.cache}/chorale/machine-*.toml")
         with open(path, encoding="utf-8") as stream:
             text = stream.read()
@@ -47,7 +48,7 @@ class Peak(unittest.TestCase):
 
     def test_equal_runs_have_equal_peaks_on_one_rank_and_on_two(self):
         _, first = self.train("--threads", "2")
-        self.edit(busy=False)  # otherwise the peak would be measured again if the machine is quiet now
+        self.edit(busy=False)  # otherwise a quiet machine would measure the peak again
         for words, processes in ((["--threads", "2"], 1), ([], 2)):  # both runs use the same cores
             said, again = self.train(*words, processes=processes)
             self.assertEqual(again["flops"], first["flops"])
@@ -90,8 +91,8 @@ class Peak(unittest.TestCase):
             self.assertEqual(self.file()[1], damaged)
             self.edit(**{key: 1 if key == "version" else ""})
 
-    # On few cores, two busy loops disturb the ranks enough. On many cores they are a small share of the load, so more loops
-    # are needed.
+    # On few cores, two busy loops disturb the ranks enough. On many cores, two loops are a small share of the load, so more
+    # loops are needed.
     def test_a_busy_machine_is_said_once_and_recorded(self):
         loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 + os.cpu_count() // 20)]
         try:
@@ -116,15 +117,15 @@ class Peak(unittest.TestCase):
             for loop in loops:
                 loop.kill()
                 loop.wait()
-        self.assertNotIn("busy", simulated)  # its times are not measured
-        for table in (benched, launched, compared):  # so that a pasted table includes the warning
+        self.assertNotIn("busy", simulated)  # simulated times are not measured
+        for table in (benched, launched, compared):  # a pasted table then includes the warning
             self.assertRegex(table.stdout, r"(?m)^(# )?\S+ was busy: other programs use [0-9.]+ of its \d+ cores ")
         for text in (said, said_by_generate, benched.stderr, tuned.stderr, launched.stderr, compared.stderr):
             self.assertEqual(text.count(" busy: other programs "), 1, text)
             self.assertRegex(text, r"(?m)^warning: \S+ (is|was) busy: other programs use [0-9.]+ of its \d+ cores "
                                    r"\(load [0-9.]+\)")
         caution = r", measured on a busy machine: other programs use [0-9.]+ of its \d+ cores"
-        for told, file in ((tuned, "tuning.json"), (calibrated, "machine.toml")):  # read without the warning
+        for told, file in ((tuned, "tuning.json"), (calibrated, "machine.toml")):  # files lack the warning
             self.assertRegex(told.stdout, f"(?m)^written to .*{file}{caution}")
         self.assertTrue((run["others"] > 0.1).all() and len(run["others"]) == 2, run["others"])
         for record in (f"{self.folder}/bench.h5", f"{self.folder}/suites/latest/run.h5"):

@@ -1,5 +1,5 @@
-"""experiments/peers/train.py and torch_gpt.py: PyTorch trains in the modes that its version has, on one rank and on two, and
-prints the mode."""
+"""Tests experiments/peers/train.py and torch_gpt.py. PyTorch must train in all modes of its version on one rank and on two,
+and print the mode."""
 import contextlib
 import importlib.util
 import io
@@ -50,7 +50,7 @@ class Peers(unittest.TestCase):
         said = [finish(process) for process in processes]
         self.assertEqual([process.returncode for process in processes], [0, 0], said)
         self.assertRegex(said[0][0], r"^torch \S+ \(eager, DDP\S*.*\) ranks=2 ")
-        self.assertEqual(said[1][0], "")  # rank 0 speaks
+        self.assertEqual(said[1][0], "")  # only rank 0 prints
         losses = [float(re.search(r"loss=(\S+)", text)[1]) for text in (alone.stdout, said[0][0])]
         self.assertAlmostEqual(*losses, delta=0.5)
 

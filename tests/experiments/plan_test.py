@@ -1,4 +1,5 @@
-"""`chorale plan` for a user: the number of ranks it assumes, the algorithms it chooses, and the table of all layouts."""
+"""Tests `chorale plan` as a user sees it. Covers the assumed number of ranks, the chosen algorithms, and the table of all
+layouts."""
 import csv
 import json
 import os
@@ -49,7 +50,7 @@ class Plan(unittest.TestCase):
         self.assertIn("with bf16 gradients, as papers count: 16 bytes; " + keeps.format("4 (1/4)", "2 (1/8)"), text)
         for words, ratio in (([], 1.5), (["--dtype", "bf16", "--grad-dtype", "bf16"], 1.5), (["--dtype", "bf16"], 1.0)):
             text = self.plan(*gpt3[:2], "--layout", "dp2.z3", "--global-batch-size", "2", *words)
-            # the embedding and the head share a table, which is gathered twice as often as other weights
+            # embedding and head share a table, so it is gathered twice as often as other weights
             self.assertAlmostEqual(float(re.search(r"ZeRO-3 sends ([\d.]+) times", text)[1]), ratio, delta=0.01)
 
         native = start([chorale, *tiny[:-1], "mpi", "--algorithm", "native", "--layout", "dp2.z1"])
@@ -186,7 +187,7 @@ class Plan(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             with self.subTest(words=words):
                 self.assertEqual([line for line in result.stdout.splitlines() if len(line) > 80], [])
-            whole = self.plan(*words)  # in a pipe, every line stays whole, and nothing is lost
+            whole = self.plan(*words)  # a pipe gets unbroken lines with the same words
             self.assertEqual(sorted(set(result.stdout.split())), sorted(set(whole.split())))
 
     def test_what_is_assumed_is_said(self):
@@ -251,7 +252,7 @@ class Plan(unittest.TestCase):
         self.assertIn("cp4", even)
 
     def test_on_hosts_the_order_of_axes_is_chosen_and_explained(self):
-        few = ["--global-batch-size", "2"]  # fewer activations than gradients
+        few = ["--global-batch-size", "2"]  # with this batch, activations are fewer bytes than gradients
         text = self.plan_on_hosts("--layout", "dp2.tp2", *few)
         self.assertRegex(text, r"^order: tp,dp, because dp would send .* in the usual order; now .* cross in all\n"
                                r"dp2\.tp2\.tp-dp: 4 ranks")

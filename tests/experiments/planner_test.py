@@ -1,4 +1,4 @@
-"""`chorale plan` on systems of accelerators: published tables, the search, pictures, and wrong input."""
+"""Tests `chorale plan` on systems of accelerators. Covers published tables, the search, pictures, and wrong input."""
 import csv
 import json
 import os
@@ -25,7 +25,7 @@ class Planner(InFolder):
         return path
 
     def test_published_tables_are_predicted_within_the_marks(self):
-        # mean, largest or median errors, in percent; two rows were fitted
+        # Limits in percent for the mean, largest and median error, and for the mean error after a fit to two rows.
         marks = {"PTD-P, table 1": (6, 15, None, 1.5), "PTD-P, table 2, PTD-P": (6, 15, None, None),
                  "PTD-P, table 2, ZeRO-3": (6, 15, None, None),
                  "Korthikanti, table 5, full recomputation": (6, 15, None, None),
@@ -104,11 +104,11 @@ class Planner(InFolder):
         self.assertRegex(text, r"300 billion tokens take [\d.]+ days, [\d.]+ million GPU-hours, [\d.]+ GWh")
         shares = re.search(r"of a rank's time: (.*)", text)[1]
         self.assertAlmostEqual(sum(float(share) for share in re.findall(r"([\d.]+) %", shares)), 100, delta=0.5)
-        self.assertEqual(text, self.run_it(*words, "--train-tokens", "300e9"))  # the same bits
+        self.assertEqual(text, self.run_it(*words, "--train-tokens", "300e9"))  # bit-identical
         picture = os.path.join(self.folder, "step.json")
         self.run_it(*words, "--timeline", picture)
         events = json.loads(read(picture))["traceEvents"]
-        self.assertEqual(len(events), 8 * 16 * 2)  # stages, micro-batches, passes
+        self.assertEqual(len(events), 8 * 16 * 2)  # stages × micro-batches × passes
         self.run_it(*words, "--timeline", picture.replace("json", "svg"))
         self.assertTrue(read(picture.replace("json", "svg")).startswith("<svg"))
         self.run_it(*words, "--timeline", picture.replace("json", "txt"))
@@ -184,10 +184,10 @@ class Planner(InFolder):
         self.refused(*words, "--tp", "16", says=["considers no way that the flags allow"])
         self.refused(*words, "--ranks", "0", says=["search has no effect here", "ranks is 0"])
 
-    # "Why not FSDP?" is answered although the search does not list it, and although it may not fit.
+    # The search must answer "Why not FSDP?" even if FSDP is not in its list, and even if FSDP does not fit.
     def test_the_search_explains_any_layout(self):
         words = ["plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--ranks", "64", "--search",
-                 "--global-batch-size", "256", "--tp", "8", "--cp", "1"]  # few ways, so that the search is short
+                 "--global-batch-size", "256", "--tp", "8", "--cp", "1"]  # few layouts, so that the search is short
         text = self.run_it(*words, "--explain", "z3")
         self.assertRegex(text, r"\ndp64\.z3, micro-batch \d+, recompute \w+: [\d.]+ s/step, [\d.]+ times the time of\n")
         self.assertRegex(text, r"\na rank needs [\d.]+ GiB of 74\.5 GiB, \d\d %")
@@ -197,7 +197,7 @@ class Planner(InFolder):
         self.assertAlmostEqual(float(second) - float(first), float(more), delta=0.02)
         parts = [float(row) for row in re.findall(r"(?m)^(?!the step).+ [\d.e-]+ +[\d.e-]+ +([+-][\d.e-]+)$", text)]
         self.assertAlmostEqual(sum(parts), float(more), delta=0.02)
-        # what it loses and what it gains, down to the last digit
+        # the listed losses and gains must add up to the last digit
         amount, verdict, words_of_it = re.search(r"\ndp64\.z3 takes ([\d.]+) s (more|less): it (.*)\n", text).groups()
         self.assertEqual(verdict == "more", float(more) > 0)
         changes = [(-1 if sign == "−" else 1) * float(part) for sign, part in re.findall(r"([+−])([\d.]+)", words_of_it)]
@@ -232,7 +232,7 @@ class Planner(InFolder):
         text = self.run_it(*words)
         self.assertRegex(text, r"\na rank needs [\d.]+ GiB of 74\.5 GiB, \d\d %")
         self.assertNotIn("does not fit", text)
-        self.assertIn("in bf16, ", text)  # eos multiplies no f32
+        self.assertIn("in bf16, ", text)  # the file of eos has no f32 products
         self.assertIn("assumed: bf16 (--dtype); rings", text)
         self.assertNotIn("gathers 1 unit ahead", text)
         self.assertNotIn("at most 63", self.run_it(*words[:5], "--layout", "dp128.z3", "--global-batch-size", "128"))

@@ -1,10 +1,12 @@
-"""A run that is asked to stop saves a checkpoint and ends with exit code 0. A later run continues from there.
+"""A run that is asked to stop must save a checkpoint and end with exit code 0. A later run must continue from this
+checkpoint.
 
    SIGNALS=20 /usr/bin/python3 tests/outside.py preemption_test
 
-SIGNALS counts the signals, each at a random moment: SIGUSR1 to the launcher or to a rank, SIGTERM likewise. After a
+SIGNALS is the number of trials. In each, SIGUSR1 or SIGTERM is sent to the launcher or to a rank at a random moment. After a
 SIGTERM, Open MPI's launcher waits for odls_base_sigkill_timeout (1 s), sends SIGTERM to the ranks, waits for the same time
-again, and kills them. On a slow machine that may be too early, so this way is left out unless TIMED is set.
+again, and kills them. On a slow machine, ranks may be killed before they have saved. So SIGTERM to the launcher is left out
+unless TIMED is set.
 """
 import glob
 import os
@@ -26,13 +28,13 @@ if not os.environ.get("TIMED"):
 
 
 def all_listen(job, count):
-    """Whether all ranks have blocked SIGUSR1, which they then read from a descriptor."""
+    """Whether all ranks have blocked SIGUSR1. Ranks read blocked signals from a descriptor."""
     listening = 0
     for pid in ranks_of(job).values():
         try:
             with open(f"/proc/{pid}/status", encoding="utf-8") as status:
                 blocked = int(re.search(r"SigBlk:\s*(\w+)", status.read()).group(1), 16)
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
         listening += blocked >> (signal.SIGUSR1 - 1) & 1
     return listening == count
@@ -55,7 +57,7 @@ class Preemption(LongJob):
                 self.assertTrue(stopped, errors)
                 run = max(glob.glob(f"{self.folder.name}/runs/20*"))
                 self.assertTrue(os.path.exists(f"{run}/checkpoints/step-{stopped.group(1)}/manifest.json"), errors)
-                # mpirun itself ends with another code after a SIGTERM, whatever its ranks do
+                # after a SIGTERM, mpirun itself returns a different code
                 if (number, to) != (signal.SIGTERM, "launcher"):
                     self.assertEqual(job.returncode, 0, errors)
                 after = int(stopped.group(1)) + 2

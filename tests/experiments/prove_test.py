@@ -1,4 +1,5 @@
-"""`chorale prove` for a user: the table of layouts, its record and its exit codes. A real difference is found."""
+"""Tests `chorale prove` as a user sees it. Covers the table of layouts, the record and the exit codes. A real difference
+must be found."""
 import os
 import re
 import signal
@@ -59,7 +60,7 @@ class Prove(unittest.TestCase):
         self.assertEqual(len(rows), 1 + 2 * 3)
         self.assertTrue(all(row.endswith("equal") for row in rows), lines)
         with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="prove") as steps:
-            self.assertEqual(len(set(steps.loss.values[steps.step.values == 2])), 2)  # one per capacity
+            self.assertEqual(len(set(steps.loss.values[steps.step.values == 2])), 2)  # one loss per capacity
 
     def test_balancing_by_counts_of_whole_steps_has_the_same_bits(self):
         lines = self.prove("--preset", "tiny-moe", "--layouts", "dp2.ep2", "--combine", "balance,capacity,recompute")
@@ -107,10 +108,10 @@ class Prove(unittest.TestCase):
         self.addCleanup(process.stderr.close)
         run = os.path.join(self.folder, "latest", "run.h5")
         rows = os.path.join(self.folder, "latest", "metrics.jsonl")
-        until(lambda: lines_of(rows) >= 5, process)  # two of the run, and three proofs; run.h5 may lack the last one
+        until(lambda: lines_of(rows) >= 5, process)  # two lines of the run and three proofs; run.h5 may lack the last proof
         with h5py.File(run) as file:
             pids = [int(pid) for pid in file["ranks/pid"]]
-        for number in (signal.SIGSTOP, signal.SIGTERM):  # the ranks' step takes longer than the launcher waits
+        for number in (signal.SIGSTOP, signal.SIGTERM):  # stopped ranks cannot end before the launcher kills them
             for pid in pids:
                 os.kill(pid, number)
         said = ""
@@ -152,7 +153,7 @@ class Prove(unittest.TestCase):
         self.assertNotEqual(process.returncode, 0)
         stopped = re.search(r"error: stopped\n  (\d+) of 401 layouts were compared, (\d+) of them equal\n", text)
         run = os.path.join(self.folder, "latest", "run.h5")
-        if not stopped:  # on a busy machine the launcher has killed the ranks before their step was over
+        if not stopped:  # on a busy machine, the launcher may have killed the ranks before the end of their step
             killed = re.search(r"the ranks were asked to end; rank 0 on \S+ is still in layout (\d+) of 401\n"
                                rf"  what is done is recorded: {chorale} report {re.escape(self.folder)}/\S+\n", text)
             self.assertTrue(killed, text)

@@ -1,4 +1,5 @@
-"""Checks docs/records.md against real records: the page describes all their contents, and its examples run unchanged."""
+"""Checks docs/records.md against real records. The page must describe all contents of the records, and its examples must run
+unchanged."""
 import itertools
 import os
 import re
@@ -52,8 +53,7 @@ class Records(unittest.TestCase):
         return found
 
     def section(self, group):
-        """Returns the page's section on a group. Groups of a run in a suite are described by the section on a single run's
-        record."""
+        """Returns the page's section on a group. A group of a run in a suite is described in the section on single runs."""
         group = re.sub(r"^/runs(/[^/]+)?", "", group) or "/"
         found = re.search(rf"(?ms)^### {re.escape(group)}\n(.*?)(?=^##|\Z)", text)
         self.assertTrue(found, f"{group} has no section")
@@ -84,7 +84,7 @@ class Records(unittest.TestCase):
             steps, chosen, dropped = (record["experts"][name][:] for name in ("steps", "chosen", "dropped"))
             self.assertEqual(steps.tolist(), [3, 1])
             self.assertEqual(chosen.sum(axis=2).tolist(), [[3 * 4 * 24 * 2] * 2, [4 * 24 * 2] * 2])
-            self.assertGreaterEqual(dropped.sum(), chosen.sum() / 2)  # half of the choices exceed the capacity
+            self.assertGreaterEqual(dropped.sum(), chosen.sum() / 2)  # at least half of the choices exceed the capacity
             shares = record["train"]["dropped_share"][:]
             self.assertAlmostEqual(shares[3], dropped[1].sum() / chosen[1].sum())
         self.assertRegex(self.output_of_experts, r"tokens/s  MFU \S+ %  dropped \d+ %")
@@ -112,7 +112,7 @@ class Records(unittest.TestCase):
 
     def test_the_steps_that_speeds_exclude_are_recorded(self):
         with h5py.File(f"{self.folder}/suite/runs/latest/run.h5") as suite:
-            self.assertEqual(set(suite["summary/warm_up"][:]), {1})  # a tenth of four steps, rounded up
+            self.assertEqual(set(suite["summary/warm_up"][:]), {1})  # one tenth of four steps, rounded up
             for number, id in enumerate(suite["summary/id"].asstr()[:]):
                 self.assertEqual(suite[f"runs/{id}"].attrs["warm_up"], 1)
                 speeds = sorted(suite[f"runs/{id}/train/tokens_per_s"][1:])
@@ -126,7 +126,7 @@ class Records(unittest.TestCase):
                 command = [sys.executable, "-Wignore", "-c", block] if language == "python" else ["bash", "-euc", block]
                 result = start(command, folder=folder)
                 self.assertEqual(result.returncode, 0, result.stderr)
-                traces = "trace.json" in block and folder != self.folder  # the runs of the suite were not traced
+                traces = "trace.json" in block and folder != self.folder  # runs of the suite have no trace
                 self.assertEqual(not result.stdout.strip(), traces, "it prints nothing")
 
 

@@ -1,5 +1,5 @@
-"""`chorale report`: summaries in text; pages of figures for runs, suites and failures, as a browser renders them;
-comparisons."""
+"""Tests `chorale report`. Covers text summaries, comparisons, and pages of figures for runs, suites and failures as a
+browser renders them."""
 import fcntl
 import html
 import html.parser
@@ -20,7 +20,7 @@ import numpy
 
 from programs import chorale, finish, launch, ranks, rest_of, spawn, start, tests_run
 
-# Finds texts that overlap or lie outside their picture, and a page that is wider than its window.
+# Finds texts that overlap or are outside of their picture, and pages that are wider than the window.
 LOOK = """<script>
 const found = [];
 document.querySelectorAll("details").forEach(d => d.open = true);
@@ -45,7 +45,8 @@ parent.document.documentElement.setAttribute("data-found", JSON.stringify(seen))
 
 
 class Page(html.parser.HTMLParser):
-    """A parsed page: unclosed tags, pictures, pictures without a title, pictures to save by file name, and other links."""
+    """A parsed page. It lists unclosed tags, pictures, pictures without a title, pictures to save by file name, and other
+    links."""
     alone = {"meta", "br", "hr", "img", "link"}
     picture = "data:image/svg+xml;charset=utf-8,"
 
@@ -145,7 +146,7 @@ class Report(unittest.TestCase):
         return [dict(zip(table[0], row)) for row in table[1:]]
 
     def charts(self, page, figure):
-        """Returns the wide drawings of a figure."""
+        """Returns a figure's drawings for wide windows."""
         section = re.search(rf'<section id="{figure}">.*?</section>', page.html, re.S).group()
         return re.findall(r'<svg class="roomy chart".*?</svg>', section, re.S)
 
@@ -168,17 +169,17 @@ class Report(unittest.TestCase):
         return copy
 
     def again(self, record):
-        """Makes a record of another run with the same numbers."""
+        """Makes a record of a different run with the same values."""
         def change(file):
             file.attrs["run_id"] = numpy.bytes_("another")
         return self.changed(record, change)
 
     def timed(self, slower=1.0, apart=True, launches=6):
-        """Makes a record of launches whose medians are about a microsecond times `slower`. `apart`: in a different
-        session."""
+        """Makes a record of launches whose medians are about `slower` microseconds. With `apart`, the session is
+        different."""
         def change(file):
             if apart:
-                file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # fixed length
+                file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # the attribute has a fixed length
             for number in range(6):
                 run = file[f"runs/launch-{number + 1}"]
                 run["series/median"][:] = 1e-6 * slower * (1 + 0.01 * (number * 3 % 5))
@@ -204,7 +205,7 @@ class Report(unittest.TestCase):
     def test_commands_can_be_typed_again(self):
         page = self.page(*self.runs[:2])
         self.assertIn(f"{chorale} train --preset tiny", page.text)
-        self.assertEqual(page.text.count(f"mpirun -n 2 {chorale} train --preset tiny"), 1)  # dp2 needs mpirun, dp1 does not
+        self.assertEqual(page.text.count(f"mpirun -n 2 {chorale} train --preset tiny"), 1)  # only dp2 needs mpirun
 
     def test_figures_of_a_benchmark(self):
         page = self.page(self.bench)
@@ -253,7 +254,7 @@ class Report(unittest.TestCase):
         compared = start([chorale, "report", suite, self.again(suite), "--compare"])
         for value in ("yes", "no"):
             self.assertEqual(compared.stdout.count(f", compare-calls {value}: latency"), 2, compared.stdout)
-        both = start([chorale, "report", records[0], records[1], "--compare"]).stdout  # here the setting is compared
+        both = start([chorale, "report", records[0], records[1], "--compare"]).stdout  # compares the two settings
         self.assertIn("\nall_reduce threads ring f32 1 KiB, 2 ranks: latency ", both)
 
     def test_a_size_that_two_benchmarks_measured_is_one_row(self):
@@ -295,12 +296,13 @@ class Report(unittest.TestCase):
             self.assertIn(said, wide.stdout)
         for layout in ("dp1", "dp2", "pp2", "dp2.z3"):
             self.assertRegex(wide.stdout, rf"(?m)^{layout} +1 +[\d.]+ +[\d.]+ to [\d.]+ ")
-        narrow = start(report, COLUMNS="80").stdout.replace(" \\\n", "\n")  # commands go on in the next line
+        narrow = start(report, COLUMNS="80").stdout.replace(" \\\n", "\n")  # commands continue in the next line
         paths = (suite, "all tables:", "figures:")
         self.assertEqual([line for line in narrow.splitlines() if len(line) > 80 and not line.startswith(paths)], [])
         self.assertGreater(max(map(len, wide.stdout.splitlines())), 100)
         self.assertLess(len(narrow.splitlines()), 60)
-        self.assertEqual(narrow.split("\n- ")[0].count("\nlayout"), 3, narrow)  # the table continues below itself
+        self.assertEqual(narrow.split("\n- ")[0].count("\nlayout"), 3, narrow)  # the table is continued below with the
+                                                                                # columns that do not fit
         self.assertEqual(sorted(set(narrow.split())), sorted(set(wide.stdout.split())))
         everything = start([*report, "--all"]).stdout
         self.assertGreater(len(everything.splitlines()), 10 * len(wide.stdout.splitlines()))
@@ -331,7 +333,7 @@ class Report(unittest.TestCase):
         finish(process)
         self.assertEqual([line for line in seen if len(line) > 72], [])
         piped = start([chorale, "report", self.bench, "--group", "series"], COLUMNS="").stdout.splitlines()
-        self.assertGreater(max(map(len, piped)), 150)  # a pipe's reader may search the lines
+        self.assertGreater(max(map(len, piped)), 150)  # readers of a pipe may search for whole lines
         self.assertEqual(sorted(set(" ".join(seen).split())), sorted(set(" ".join(piped).split())))
 
     def test_repetitions_are_one_row_and_fifty_runs_one_page(self):
@@ -340,12 +342,12 @@ class Report(unittest.TestCase):
         self.assertRegex(page.text, r"dp2\.z3\s*12")
 
     def test_many_different_runs_stay_readable(self):
-        def renumbered(number):  # not by seeds, which are repetitions
+        def renumbered(number):  # different seeds would count as repetitions
             def change(file):
                 toml = re.sub(r"(?m)^eval-samples = \d+", f"eval-samples = {number}", file["config/toml"][()].decode())
                 del file["config/toml"]
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
-                file["train/loss"][:] += number  # or equal curves would be drawn as one
+                file["train/loss"][:] += number  # otherwise equal curves would be drawn as one
             return change
         page = self.page(self.suite(*(self.changed(self.runs[n % 4], renumbered(n)) for n in range(30))),
                          most=1_500_000)
@@ -357,7 +359,7 @@ class Report(unittest.TestCase):
                 toml = re.sub(r"(?m)^eval-samples = \d+", f"eval-samples = {number}", file["config/toml"][()].decode())
                 del file["config/toml"]
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
-                file["train/loss"][:] = number // 2  # two of each
+                file["train/loss"][:] = number // 2  # two runs have the same losses
             return change
         page = self.page(*(self.changed(self.runs[0], numbered(n)) for n in range(10)))
         self.assertNotIn("gray", page.text)
@@ -392,7 +394,7 @@ class Report(unittest.TestCase):
         for figure in ("layouts", "step-time", "memory"):
             names = re.findall(r'<text [^>]*>(?:[?~] )?(dp1|dp2|dp2\.z3|pp2)</text>', self.charts(page, figure)[0])
             self.assertEqual(names, order, figure)
-        self.assertNotRegex(page.html, r"Time of a step of dp1\b")  # one rank: the overview has its bar
+        self.assertNotRegex(page.html, r"Time of a step of dp1\b")  # with one rank, the overview has the bar
 
     def test_bars_of_nothing_are_left_out(self):
         def small(file):
@@ -454,7 +456,8 @@ class Report(unittest.TestCase):
             file["loss_floor"][...] = 0.5
         self.assertIn(">entropy floor: 0.5, below this plot</text>", self.page(self.changed(self.runs[0], deep)).html)
 
-        # For two seeds and their repetitions, the legend has one entry. The greatest norm is of one step, not a median.
+        # Two seeds and their repetitions have one entry in the legend. The greatest norm is the norm of one step, not a
+        # median.
         def of_seed(seed, floor, spike):
             def change(file):
                 known(file)
@@ -547,7 +550,7 @@ class Report(unittest.TestCase):
 
     def test_a_run_that_was_killed_and_one_that_had_not_begun(self):
         def kill(file):
-            file.attrs["status"] = numpy.bytes_("running")  # fixed length
+            file.attrs["status"] = numpy.bytes_("running")  # the attribute has a fixed length
         def kill_at_once(file):
             kill(file)
             for group in ("train", "phases", "memory", "eval", "pipeline"):
@@ -574,7 +577,7 @@ class Report(unittest.TestCase):
             self.assertRegex(self.rows(page, "loss")[0]["last loss"], r"^\d")
 
     def repeated(self, record, slower, run_id="again"):
-        """Makes a repetition of a run whose times are longer by a factor."""
+        """Makes a repetition of a run. All times of the repetition are longer by a factor."""
         def change(file):
             file.attrs["run_id"] = numpy.bytes_(run_id)
             for name in ("train/step_time", "phases/phase_time", "pipeline/t_start", "pipeline/t_end"):
@@ -601,7 +604,7 @@ class Report(unittest.TestCase):
                 self.assertIn(spread, row.values())
             self.assertEqual(page.html.count(f"<title>rank 0: {spread}</title>") > 0, len(files) > 1)  # the whisker
             self.assertIn("10 % of its step for messages and 20 % for other stages", page.text)
-            self.assertEqual(self.rows(page, "layouts")[0]["bubble"], "20 %")  # the same number
+            self.assertEqual(self.rows(page, "layouts")[0]["bubble"], "20 %")  # as in the text
             [row] = self.rows(page, "pipeline")
             self.assertEqual(row["runs"], f"{len(files)}")
         alone, three = (self.rows(self.page(*files), "pipeline")[0] for files in ([later], [most, first, later]))
@@ -656,7 +659,7 @@ class Report(unittest.TestCase):
         self.assertEqual([row["largest difference from dp1"] for row in self.rows(page, "loss")],
                          ["-", "identical", "1e-06"])
         again = self.changed(dp2, lambda file: (file.attrs.modify("run_id", numpy.bytes_("b")), losses(ended)(file)))
-        page = self.page(self.runs[0], dp2, again)  # one of two repetitions differs
+        page = self.page(self.runs[0], dp2, again)  # only one of two repetitions differs
         self.assertEqual(self.rows(page, "loss")[1]["largest difference from dp1"], "1e-06")
 
     def test_pipelines_have_a_time_axis_and_one_scale(self):
@@ -712,7 +715,7 @@ class Report(unittest.TestCase):
         self.assert_the_same_launches("the same file as", [self.launches], [self.launches])
 
     def assert_the_same_launches(self, how, one, other):
-        """A comparison of these records is refused, because it would find no difference whatever they contain."""
+        """Checks that a comparison of these records is refused. Such a comparison could never find a difference."""
         comparisons = [["report", *other, "--check", ",".join(one)]]
         if len(one) == 1:
             comparisons.append(["report", *one, *other, "--compare"])
@@ -756,7 +759,7 @@ class Report(unittest.TestCase):
                          {(1, 1, 1, 1, "~")})
         for row in rows:
             self.assertEqual((row["unit"], row["launches of A"], row["launches of B"], row["paired"]), ("s", 6, 6, "yes"))
-            self.assertTrue(0 < row["A"] == row["B"] < 1, row)  # seconds of a call
+            self.assertTrue(0 < row["A"] == row["B"] < 1, row)  # seconds per call
 
     def test_a_check_does_not_exclude_what_its_intervals_include(self):
         def noisy(file):
@@ -889,7 +892,7 @@ class Report(unittest.TestCase):
             for width, scheme, paper in ((1280, 1, "rgb(255, 255, 255)"), (420, 0, "rgb(18, 22, 28)")):
                 with self.subTest(files=files, width=width):
                     with open(f"{self.folder}/look.html", "w",
-                              encoding="utf-8") as stream:  # a window has at least 500 pixels, a frame can be narrower
+                              encoding="utf-8") as stream:  # windows have at least 500 pixels, frames fewer
                         stream.write(f'<iframe width="{width}" height="900" style="border: 0" '
                                      f'srcdoc="{html.escape(text.replace("</body>", LOOK + "</body>"))}"></iframe>')
                     dom = start([browser, "--headless", "--no-sandbox", "--disable-gpu",

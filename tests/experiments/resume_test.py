@@ -1,11 +1,12 @@
-"""A resumed run is bit-identical to the uninterrupted run, in its checkpoints and in the rows of its records.
+"""A resumed run must be bit-identical to the uninterrupted run, in checkpoints and in the rows of records.
 
    straight    steps 1 ................ N
    first       steps 1 .. k, then it ends
-   resumed              loads k .. N            the same layout, or with exact numerics another one
+   resumed              loads k .. N            same layout, or with exact numerics a different layout
 
-RESUMES sets the number of random trials. SEED chooses different ones, and so does each commit. A trial takes a strategy of
-the list below, in random order, so 22 trials cover all of them. Numerics, recomputation, documents and k are random too.
+RESUMES sets the number of random trials. SEED selects different trials, and each commit uses different trials. Trials use
+the strategies of the list below in random order, so 22 trials cover all strategies. Numerics, recomputation, documents and k
+are also random.
 """
 import math
 import os
@@ -28,7 +29,8 @@ model = ["--num-layers", "4", "--hidden-size", "32", "--num-attention-heads", "4
 experts = ["--num-experts", "4", "--moe-aux-loss-coeff", "0.01"]
 scaled = ["--dtype", "f16", "--loss-scale-window", "2", "--hysteresis", "1", "--initial-loss-scale", "1e6"]
 
-# (layout, other options, another layout that resumes it). f32 runs are exact or fast; a run with a dtype is fast.
+# (layout, more options, a different layout that resumes the run). Runs in f32 use exact or fast numerics. Runs with a dtype
+# use fast numerics.
 strategies = [
     ("dp1", [], "dp2.tp2"),
     ("dp4", [], "dp2.z3"),
@@ -41,7 +43,7 @@ strategies = [
     ("pp4.zb-h1", [], "dp2.pp2.z2"),
     ("pp2.v2.v-min", [], "dp4.z3"),
     ("dp2.ep2", experts, "dp4.ep4.z3"),
-    ("dp2.cp2.z1", ["--context-scheme", "ring", "--context-cut", "zigzag"], ""),  # its sums are not exact
+    ("dp2.cp2.z1", ["--context-scheme", "ring", "--context-cut", "zigzag"], ""),  # sums of the ring scheme are not exact
     ("cp4", ["--context-scheme", "ulysses"], "dp2.z3"),
     ("dp2.rep2.z3", [], "dp1.z3"),
     ("dp4.z3.hpz", ["--hpz", "2"], "dp2.rep2.z3"),
@@ -56,7 +58,7 @@ strategies = [
 
 
 def rank_count(layout):
-    """`dp2.tp2.z1` has 4."""
+    """Returns the number of ranks of a layout. For example, `dp2.tp2.z1` has 4."""
     sizes = [re.match(r"(?:dp|tp|pp|cp|rep)(\d+)$", word) for word in layout.split(".")]
     return math.prod(int(size[1]) for size in sizes if size)
 
@@ -70,7 +72,7 @@ def train(layout, words, folder, *more):
 
 
 def rows(run, after):
-    """The rows of the record after this step, which a resumed run must repeat bit for bit."""
+    """Returns the rows of the record after this step. A resumed run must repeat these rows bit for bit."""
     found = {}
     with h5py.File(f"{run}/run.h5") as file:
         for table in ("train", "eval"):
@@ -103,7 +105,7 @@ class Resumes(unittest.TestCase):
         with self.tally.trial(name), tempfile.TemporaryDirectory() as folder:
             straight = train(layout, words, folder, "--train-iters", str(last))
             first = train(layout, words, folder, "--train-iters", str(k))
-            if target != layout:  # the model's options stay, those of the layout do not
+            if target != layout:  # keeps the options of the model, but not those of the layout
                 words = [word for i, word in enumerate(words) if not {words[i], words[i - 1]} &
                          {"--place", "--offload-folder", "--hpz", "--context-scheme", "--context-cut", "--update"}]
             resumed = train(target, words, folder, "--train-iters", str(last), "--load", first)

@@ -1,6 +1,6 @@
-"""`chorale report` of one run fits on one screen, whatever the run was. It has at most 40 lines of 80 columns: first the
-reason of a failure, then loss, speed, and planned and measured memory and bytes. A run's folder can be given instead of its
-record."""
+"""The output of `chorale report` for one run must fit on one screen for every run. The output has at most 40 lines of 80
+columns. The reason of a failure comes first, then loss, speed, and planned and measured memory and bytes. The folder of a
+run can be given instead of its record."""
 import os
 import re
 import tempfile
@@ -28,8 +28,8 @@ class RunSummary(unittest.TestCase):
         return name
 
     def summary(self, *words, folder=None):
-        """Returns the text of `report`, which must fit on one screen. Commands and paths of temporary folders may be
-        wider."""
+        """Returns the output of `report`, which must fit on one screen. Commands and paths of temporary folders may be wider
+        than the screen."""
         result = start([program, "report", *words], folder=folder or self.folder)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr, "")
@@ -94,13 +94,13 @@ class RunSummary(unittest.TestCase):
     def test_parts_of_a_step_add_up_and_speed_is_tokens_over_its_time(self):
         self.train("parts", 1, "--train-iters", "9", "--no-save")
 
-        def uneven(file):  # two kinds of steps: medians would combine the best values of both
+        def uneven(file):  # with two kinds of steps, medians would combine the best values of both
             phases = file["phases/phase_time"]
             phases[:], file["phases"].attrs["committed_rows"] = 0, 9
             for step in range(9):
                 seconds = (1, 9)[step % 2]
                 file["train/step_time"][step], file["train/tokens_per_s"][step] = seconds, 96 / seconds
-                for phase in {0, 1, 2} - {step % 3}:  # two of forward, backward and optimizer
+                for phase in {0, 1, 2} - {step % 3}:  # two of the phases forward, backward and optimizer
                     phases[step, :, phase] = 0.45 * seconds
             file["train/tokens"][:], file["train/grad_norm"][:], file["train/grad_norm"][4] = 96, 1.5, 77
         self.change("parts", uneven)
@@ -121,7 +121,8 @@ class RunSummary(unittest.TestCase):
         self.assertRegex(self.summary("blown/latest"), r"^blown/latest/run.h5\nfailed: step \d+: .*\n  .*\n")
         with h5py.File(f"{self.folder}/blown/latest/run.h5") as file:
             self.assertIn("failed: " + file["failure"].asstr()[()].split("\n")[0][:50], self.summary("blown/latest"))
-        # If rank 0 was killed, its record still says "running". The guards' observations are in files beside it.
+        # If rank 0 was killed, the record still says "running". Files beside the record contain the observations of the
+        # guards.
         self.train("killed", 2, "--layout", "dp2", "--train-iters", "2", "--no-save")
         self.change("killed", lambda file: file.attrs.modify("status", numpy.bytes_("running")))
         self.assertIn("run.h5\nrunning: written ", self.summary("killed/latest"))

@@ -13,7 +13,7 @@ HostFacts facts(const std::string& host) {
   return {host, 1e9, {{"the program", "aa11"}, {"libmpi.so.40", "bb22"}}, {{"data.bin", "9 bytes, checksum 00000001"}}};
 }
 
-// The three lines, or "alike".
+// Returns the error of three lines if the hosts differ, otherwise "alike".
 std::string refusal(const std::vector<HostFacts>& ranks) {
   const auto found = unlike(ranks);
   return found ? found->what + "\n" + found->numbers + "\n" + found->fix : "alike";
@@ -37,7 +37,7 @@ TEST_CASE("hosts that differ are refused by name") {
     one.objects[name] = "11", other.objects = one.objects, other.objects[name] = "22";
     CHECK_THAT(refusal({one, other}), says(std::string("different builds of ") + name));
   }
-  other.objects = {{"the program", "aa11"}, {"libcuda.so", "ee55"}};  // loaded on one host only
+  other.objects = {{"the program", "aa11"}, {"libcuda.so", "ee55"}};  // libcuda.so is loaded on one host only
   CHECK(refusal({facts("n0"), other}) == "alike");
   other.files["data.bin"] = "missing";
   CHECK_THAT(refusal({facts("n0"), other}), says("data.bin: rank 0 on n0: 9 bytes") && says("rank 1 on n1: missing"));

@@ -1,4 +1,4 @@
-// Before a run begins, it checks whether there is room for its checkpoints.
+// Tests that a run checks, before it begins, whether the disk has room for its checkpoints.
 #include "experiments/train/saving.hpp"
 
 #include <filesystem>
@@ -19,11 +19,12 @@ Saving every_step() {
   return saving;
 }
 
-// A model whose weights and moments need about this many bytes.
+// A model whose weights and moments need about `bytes` bytes.
 TrainingOptions with_state(double bytes) {
   TrainingOptions options{.shape = test::small_shape()};
   options.shape.dropout = 0;
-  options.shape.sequence = static_cast<std::int64_t>(bytes / 12 / static_cast<double>(options.shape.width));  // of positions
+  options.shape.sequence =
+      static_cast<std::int64_t>(bytes / 12 / static_cast<double>(options.shape.width));  // rows of positions
   return options;
 }
 
@@ -33,7 +34,7 @@ TEST_CASE("a run without room for a checkpoint is refused, one without room for 
   const test::TemporaryFolder folder;
   const std::filesystem::path not_there = folder.path() / "a/b";
   const auto free = static_cast<double>(std::filesystem::space(folder.path()).available);
-  if (free == 0 || free > 0x1p60) return;  // some file systems do not tell their size
+  if (free == 0 || free > 0x1p60) return;  // some file systems do not report their size
   const Saving saving = every_step();
   CHECK_THAT(test::refused([&] { saving.check(not_there, with_state(1.5 * free), 10); }),
              says("there is no room for a checkpoint") && says("--run-dir") && says(not_there.string()));

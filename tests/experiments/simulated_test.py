@@ -1,4 +1,4 @@
-"""`--backend simulated:NAME`: train, compare and bench in virtual time."""
+"""Tests `--backend simulated:NAME`, which runs train, compare and bench in virtual time."""
 import csv
 import glob
 import os

@@ -1,8 +1,8 @@
-"""A rank that is twice as slow is named within 20 steps; one that is 20 % slower is not.
+"""A rank that is twice as slow must be named within 20 steps. A rank that is 20 % slower must not be named.
 
    SLOW=5 /usr/bin/python3 tests/outside.py slow_rank_test
 
-It needs two cores that no other program uses. SLOW is the number of runs of each kind. It is 0 in `make test`, where only
+It needs two cores that no other program uses. SLOW is the number of runs of each kind. In `make test`, SLOW is 0, and only
 stragglers_test.cpp tests the decision.
 """
 import os
@@ -20,7 +20,7 @@ seed = int(os.environ.get("SEED", "1"))
 
 
 def slow_down(pid, job, share):
-    """Until the job ends, lets a process run for only a fraction `share` of the time."""
+    """Until the job ends, lets a process run for only the fraction `share` of the time."""
     period = 0.02
     while job.poll() is None:
         try:
@@ -34,7 +34,8 @@ def slow_down(pid, job, share):
 
 class SlowRank(LongJob):
     def warned(self, share, victim):
-        """Returns the error output of a run with a slow rank. The slow rank runs only this share of the time."""
+        """Returns the error output of a run with a slow rank. The slow rank runs only for the fraction `share` of the
+        time."""
         job = self.train("--no-save", ranks=2, iterations=22, samples=80, layout="dp{}")
         before = self.steps()
         until(lambda: self.steps() > before, job)

@@ -1,4 +1,5 @@
-"""The batch scripts of examples/slurm: valid bash, directives where sbatch reads them, and valid options."""
+"""Tests the batch scripts of examples/slurm. They must be valid bash with valid options, and have their directives where
+sbatch reads them."""
 import glob
 import os
 import re

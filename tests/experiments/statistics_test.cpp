@@ -1,6 +1,6 @@
-// Medians, and comparisons of blocks (a block is a launch or a repetition). They are checked against published tables and
-// with simulated measurements whose launches differ. False alarms must stay at the promised rate, and real differences must
-// be found.
+// Tests medians, and comparisons of blocks (a block is a launch or a repetition). The results are checked against published
+// tables, and with simulated measurements whose launches differ. The rate of false alarms must be as promised, and real
+// differences must be found.
 #include "experiments/common/statistics.hpp"
 
 #include <algorithm>
@@ -25,14 +25,14 @@ ByBlock exponentials(const std::vector<double>& logs, const std::string& prefix 
   return blocks(values, prefix);
 }
 
-// A realistic machine: launches differ by several percent, their calls by more. Calls are not independent, because a slow
-// period lasts for many calls.
+// A realistic machine. Launches differ by several percent, and calls differ by more. Calls are not independent, because a
+// slow period lasts for many calls.
 class NoisyMachine {
  public:
   explicit NoisyMachine(unsigned seed) : random_(seed) {}
   double gauss(double deviation) { return deviation * normal_(random_); }
 
-  // Simulates a launch whose calls all take `slower` times as long. Returns the median of the calls.
+  // Simulates a launch whose calls all take `slower` times as long. Returns the median time of the calls.
   double launch(double slower = 1) {
     const double effect = gauss(0.06);
     double mood = 0;
@@ -89,7 +89,7 @@ TEST_CASE("the typical time of calls with two modes is their lower quartile, and
     CHECK(times[1].low / times[0].high < 1);  // within the noise
   }
   const auto apart = typical_times({calls(12, 1e-6, 1e-5), calls(20, 1e-3, 0)});
-  CHECK(apart[1].low / apart[0].high > 1);  // even the slowest call of one is faster
+  CHECK(apart[1].low / apart[0].high > 1);  // even the slowest call of the first is faster
   const std::vector<double> quiet = calls(20, 3e-6, 0);
   const Summary same = summarize(quiet);
   const auto settled = typical_times({quiet, calls(20, 4e-6, 0)});
@@ -102,7 +102,7 @@ TEST_CASE("medians and their intervals match the tables of order statistics") {
   for (int i = 1; i <= 100; ++i) samples.push_back(i);
   std::shuffle(samples.begin(), samples.end(), std::mt19937(1));
   const auto s = summarize(samples);
-  CHECK((s.median == 50.5 && s.ci_low == 40 && s.ci_high == 61));  // the 40th and the 61st of 100, as in the tables
+  CHECK((s.median == 50.5 && s.ci_low == 40 && s.ci_high == 61));  // the 40th and 61st of 100 samples, as in the tables
   CHECK((s.p5 == 6 && s.p95 == 95));
   samples.resize(0);
   for (int i = 1; i <= 20; ++i) samples.push_back(i);
@@ -110,7 +110,8 @@ TEST_CASE("medians and their intervals match the tables of order statistics") {
   const std::vector<double> three{3, 1, 2};
   CHECK((summarize(three).median == 2 && summarize(three).ci_low == 1 && summarize(three).ci_high == 3));
   const std::vector<double> six{1, 2, 3, 4, 5, 6}, five{1, 2, 3, 4, 5}, one{7};
-  // The range of six samples covers the median with probability 1 − 2/2⁶ = 97 %, that of five with 1 − 2/2⁵ = 94 %.
+  // The range of six samples covers the median with probability 1 − 2/2⁶ = 97 %. The range of five samples covers it with 1
+  // − 2/2⁵ = 94 %.
   CHECK((summarize(six).has_interval && !summarize(five).has_interval));
   CHECK((summarize(one).median == 7 && summarize(one).p95 == 7));
 }
@@ -179,7 +180,7 @@ TEST_CASE("launches of one program raise a false alarm in at most one comparison
   const auto apart = [&] { return contrast(machine.launches(6, "a"), machine.launches(6, "b")).p; };
   const double alone = share(trials, [&] { return finds_one({apart()}); });
   check_one_in_twenty(alone, trials);
-  CHECK(alone > 0.02);  // otherwise the test would have little power
+  CHECK(alone > 0.02);  // otherwise this check would prove little
   check_one_in_twenty(share(trials / 4,
                             [&] {
                               return finds_one({apart(), apart(), apart(), apart(), apart(), apart()});
@@ -194,7 +195,7 @@ TEST_CASE("if launches alternate, false alarms, power and intervals are right on
     double drift = 0;
     std::vector<double> one, other;
     for (int launch = 0; launch < 6; ++launch) {
-      drift += 0.3 + machine.gauss(0.3);  // slower by about a third with each launch
+      drift += 0.3 + machine.gauss(0.3);  // each launch is slower by about a third
       one.push_back(std::exp(drift) * machine.launch());
       other.push_back(std::exp(drift) * machine.launch(slower));
     }

@@ -1,4 +1,4 @@
-// A rank that computes twice as slow is named once; differences of 20 % raise no alarm.
+// A rank that takes twice as long to compute must be named once. Differences of 20 % must raise no alarm.
 #include "experiments/train/stragglers.hpp"
 
 #include <random>
@@ -9,7 +9,8 @@
 namespace chorale::train {
 namespace {
 
-// Rank `slow` takes `factor` times as long as the other ranks, whose times differ by up to ±20 % and a little noise.
+// Rank `slow` takes `factor` times as long as the other ranks. The times of the other ranks differ by up to ±20 % and a
+// little noise.
 struct Steps {
   explicit Steps(const std::string& word, int slow = -1, double factor = 2) {
     const Layout layout = parse_layout(word, 0);

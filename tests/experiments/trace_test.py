@@ -1,4 +1,5 @@
-"""`train --trace-steps`: the file for trace viewers and /comm agree with the rest of the run's record."""
+"""Tests `train --trace-steps`. The file for trace viewers and the group /comm must agree with the rest of the run's
+record."""
 import collections
 import json
 import os
@@ -59,7 +60,7 @@ class Trace(unittest.TestCase):
     def test_processes_are_ranks_and_say_where_in_the_mesh_they_are(self):
         names = {pid: name for (pid, _), name in self.named("process_name").items()}
         with h5py.File(self.record) as file:
-            place = {axis: file[f"ranks/{axis}"][:] for axis in ("dp", "pp")}  # the axes that divide something
+            place = {axis: file[f"ranks/{axis}"][:] for axis in ("dp", "pp")}  # axes of more than one rank
         self.assertEqual(names, {r: f"rank {r}: dp{place['dp'][r]} pp{place['pp'][r]}" for r in range(4)})
 
     def test_time_runs_forward_on_every_track_and_only_layers_and_kernels_are_nested(self):
@@ -71,7 +72,7 @@ class Trace(unittest.TestCase):
         self.assertGreaterEqual(len(tracks), 6 * 4)
         for track, events in tracks.items():
             with self.subTest(track=names[track]):
-                around = []  # the ends of the events in which this one lies
+                around = []  # the ends of the events that enclose this event
                 for ts, dur in events:
                     around = [end for end in around if end > ts]
                     self.assertTrue(all(ts + dur <= end for end in around))
@@ -86,7 +87,7 @@ class Trace(unittest.TestCase):
             names = collections.Counter(e["name"] for e in layers)
             self.assertEqual("embedding" in names, self.stage(rank) == 0)
             self.assertEqual("head" in names, self.stage(rank) == 1)
-            self.assertEqual(set(names.values()), {2 * 2 * 2})  # steps, micro-batches, passes
+            self.assertEqual(set(names.values()), {2 * 2 * 2})  # steps × micro-batches × passes
             self.assertTrue(any(re.fullmatch(r"block\.\d+\.attention\.qkv", name) for name in names))
             for layer in layers:
                 self.assertTrue(any(begin <= layer["ts"] + 1e-3 and layer["ts"] + layer["dur"] <= end + 1e-3

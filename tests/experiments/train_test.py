@@ -1,4 +1,5 @@
-"""`chorale train`, `generate` and `export` for a user: records, bitwise resuming, texts, errors in three lines."""
+"""Tests `chorale train`, `generate` and `export` as a user sees them: records, bitwise resuming, texts, and errors of three
+lines."""
 import glob
 import json
 import os
@@ -62,7 +63,7 @@ class Train(unittest.TestCase):
         finish(process)
         self.assertEqual(process.returncode, 0, seen)
         self.assertIn("\rtrain  1/20 ", seen)
-        left = [line.rsplit("\x1b[K", 1)[-1] for line in seen.replace("\r\n", "\n").split("\n")]  # what the terminal shows
+        left = [line.rsplit("\x1b[K", 1)[-1] for line in seen.replace("\r\n", "\n").split("\n")]  # the visible text
         for said in ("step 10/20  loss ", "step 20/20  loss ", "step 20: held-out loss "):
             self.assertEqual(sum(line.startswith(said) for line in left), 1, seen)
 
@@ -102,7 +103,7 @@ class Train(unittest.TestCase):
     def test_a_checkpoint_saved_in_the_background_is_the_same_and_its_cost_is_recorded(self):
         words = ["--train-iters", "9", "--save-interval", "3"]
         plain, run = train(self.folder + "/plain", *words), train(self.folder + "/background", *words, "--async-save")
-        for step in (6, 9):  # two sets are kept
+        for step in (6, 9):  # the run keeps two sets
             self.assertEqual(weights(run, step), weights(plain, step))
         with h5py.File(f"{plain}/run.h5") as saved, h5py.File(f"{run}/run.h5") as hidden:
             for file, files in (saved, f"{plain}/checkpoints/step-9"), (hidden, f"{run}/checkpoints/step-9"):
@@ -110,10 +111,10 @@ class Train(unittest.TestCase):
                 self.assertTrue((file["saves/exposed"][:] > 0).all())
                 self.assertGreater(file["saves/bytes"][0], 3 * 4 * 943296)
                 sizes = [os.path.getsize(f"{files}/{name}") for name in os.listdir(files)]
-                self.assertEqual(file["saves/bytes"][2], sum(sizes))  # with the manifest
+                self.assertEqual(file["saves/bytes"][2], sum(sizes))  # includes the manifest
             self.assertEqual(list(saved["saves/hidden"]), [0, 0, 0])
             self.assertTrue((hidden["saves/hidden"][:2] >= 0).all())
-            self.assertEqual(hidden["saves/hidden"][2], 0)  # nothing hides the last save
+            self.assertEqual(hidden["saves/hidden"][2], 0)  # no step follows that could hide the last save
 
     def test_a_save_that_fails_ends_the_run_or_is_tried_again(self):
         words = ["prlimit", "--fsize=8000000", chorale, "train", *tiny, "--train-iters", "7", "--save-interval", "3",
@@ -155,7 +156,7 @@ class Train(unittest.TestCase):
             self.assertEqual(memory["at_peak"][-1].sum(axis=1).max(), file["train/peak_bytes"][-1])
             self.assertEqual(memory["planned_at_peak"][:].sum(axis=1).tolist(), memory["planned_total"][:].tolist())
             self.assertTrue((memory["at_peak"][:] <= memory["peak"][:]).all())
-            self.assertGreater(memory["peak"][-1].sum(), memory["at_peak"][-1].sum())  # not all at the same time
+            self.assertGreater(memory["peak"][-1].sum(), memory["at_peak"][-1].sum())  # categories peak at different times
 
     def test_a_run_with_its_state_in_a_file_has_the_bits_of_one_without_and_moves_what_is_planned(self):
         z3 = ["--layout", "dp1.z3", "--train-iters", "3", "--micro-batch-size", "4"]
@@ -178,7 +179,7 @@ class Train(unittest.TestCase):
         self.assertEqual(weights(run, 3), weights(plain, 3))
         with h5py.File(f"{run}/run.h5") as file:
             memory = file["memory"]
-            activations = 3  # of the categories
+            activations = 3  # the index of the category
             for moved in ("read", "written"):
                 self.assertGreater(memory[f"tier_{moved}"][0, activations], 0)
                 self.assertEqual(memory[f"tier_{moved}"][:].tolist(), memory[f"tier_{moved}_predicted"][:].tolist())
@@ -217,7 +218,8 @@ class Train(unittest.TestCase):
         self.assertRegex(result.stderr, r"error: a rank has too little memory for its .*\n  .*the limit is 300\.0 KiB\n  ")
 
     def with_mount(self, mount, **environment):
-        """Trains with the optimizer's states in the folder `there`, after a shell command that mounts a file system."""
+        """Trains with the optimizer's states in the folder `there`. First runs a shell command that mounts a file system
+        there."""
         there = f"{self.folder}/there"
         os.makedirs(there, exist_ok=True)
         namespace = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--map-root-user"])
@@ -322,7 +324,7 @@ class Train(unittest.TestCase):
                              says=["there is no checkpoint",
                                    f"latest is now {os.path.basename(empty)}, a run of chorale train, which has neither",
                                    f"load the newest run that has one: --load {saved}"])
-        self.assertEqual(start([chorale, "info", "--run-dir", self.folder]).returncode, 0)  # which moves `latest`
+        self.assertEqual(start([chorale, "info", "--run-dir", self.folder]).returncode, 0)  # info moves the link `latest`
         self.refused("generate", "--load", f"{self.folder}/latest",
                      says=["-info-", ", a run of chorale info, which has neither", f"--load {saved}"])
         suite = f"{self.folder}/9999-suite"  # a run of a newer suite
@@ -424,7 +426,8 @@ class Train(unittest.TestCase):
         result = start([chorale, "generate", "--load", run])
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("rank-0.safetensors", result.stderr)
-        # Without a manifest the shape is unknown. The layout must not be checked against the shape of a different model.
+        # Without a manifest, the shape is unknown. Then the layout must not be checked against the shape of a different
+        # model.
         with open(f"{run}/checkpoints/step-2/manifest.json", "r+b") as file:
             file.truncate(50)
         for command in ("train", "generate"):
@@ -484,7 +487,7 @@ class Train(unittest.TestCase):
                  "--run-dir", self.folder]
         result = ranks(2, *words, "--context-cut", "contiguous")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("attention, contiguous by gather", ranks(2, *words).stdout)  # the default takes the cut that fits
+        self.assertIn("attention, contiguous by gather", ranks(2, *words).stdout)  # the default chooses a cut that fits
         result = ranks(2, *words, "--context-cut", "zigzag")
         self.assertEqual(result.returncode, 2)
         self.assertIn("seq-length 3 is 3 blocks of 1; context 2 needs 4 with --context-cut zigzag", result.stderr)
@@ -499,7 +502,7 @@ class Train(unittest.TestCase):
             self.assertEqual(traffic.bytes_measured.dims, ("rank", "axis", "op"))
             self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp rep tp pp cp ends world")
             self.assertTrue((traffic.bytes_measured == traffic.bytes_predicted).all())
-            in_evaluations = traffic.bytes_evaluations.sum(["rank", "op"]).values  # of the axes, in the order above
+            in_evaluations = traffic.bytes_evaluations.sum(["rank", "op"]).values  # for each axis, in the order above
             self.assertEqual([bytes > 0 for bytes in in_evaluations], [False, False, True, False, False, False, True])
             calls = dict(zip(traffic.op.attrs["flag_meanings"].split(), traffic.calls.values[3, 0]))
             self.assertEqual({op: n for op, n in calls.items() if n}, {"reduce_scatter": 5, "all_gather": 5})  # one bucket
@@ -520,8 +523,8 @@ class Train(unittest.TestCase):
         self.assertTrue(0 < skipped[0] < 20 and skipped[1] == 0, skipped)
 
     def stopped(self, line_before, *words):
-        """Trains on two ranks, and stops rank 1 by a signal after a line with these words. Returns the output that
-        follows."""
+        """Trains on two ranks, and stops rank 1 by a signal after a line that contains `words`. Returns the output after
+        this line."""
         process = spawn([*launch, "-n", "2", chorale, "train", *tiny, *words, "--run-dir", self.folder,
                          "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for line in process.stdout:
@@ -584,7 +587,7 @@ class Train(unittest.TestCase):
         run = train(self.folder, *exact, "--train-iters", "2", "--num-experts", "4", "--moe-router-topk", "2")
         words = [chorale, "generate", "--load", run, *exact, "--prompt", "5,7", "--tokens", "20", "--samples", "5"]
         alone = start(words).stdout
-        for layout in ("dp4.ep4", "dp4.ep2", "dp2.tp2.ep2", "dp2.pp2.ep2"):  # in the last round, fewer texts than replicas
+        for layout in ("dp4.ep4", "dp4.ep2", "dp2.tp2.ep2", "dp2.pp2.ep2"):  # the last round has fewer texts than replicas
             with self.subTest(layout=layout):
                 result = ranks(4, *words, "--layout", layout)
                 self.assertEqual(result.returncode, 0, result.stderr)
@@ -605,7 +608,8 @@ class Train(unittest.TestCase):
         self.assertIn("export runs as one process", result.stderr)
         self.assertFalse(os.path.exists(f"{self.folder}/hf"))
 
-    # 0.94 million parameters in f32: 15.1 MB of states per replica; a quarter of that per rank with ZeRO-3 or tp2.pp2.
+    # 0.94 million parameters in f32 need 15.1 MB of states per replica. With ZeRO-3 or tp2.pp2, a rank needs a quarter of
+    # these.
     def test_a_model_too_large_for_replicas_trains_where_ranks_share_its_states(self):
         words = [chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--memory-limit", "8M", "--layout"]
         result = ranks(4, *words, "dp4")
@@ -623,7 +627,8 @@ class Train(unittest.TestCase):
                 states = file["memory/bytes"][-1, :, :3].sum(axis=1)
                 self.assertTrue((states > 3.7e6).all() and (states < 4.1e6).all(), states)
 
-    # The states need 14.4 MiB. The limits leave little for activations: enough with recomputation or smaller micro-batches.
+    # The states need 14.4 MiB. The limits leave little memory for activations, but enough with recomputation or smaller
+    # micro-batches.
     def test_flags_with_which_the_layout_fits_are_named_first_and_fit(self):
         words = ["train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--memory-limit"]
         found = {}
@@ -638,7 +643,7 @@ class Train(unittest.TestCase):
         self.assertTrue(any(found.values()), found)
         self.refused(*words, "1M", "--layout", "dp1", says=["a rank has too little memory for its params", "start "])
 
-    # The states need 2.6 TiB. If a rank began to allocate them, the kernel would kill the rank without a message.
+    # The states need 2.6 TiB. If a rank began to allocate this memory, the kernel would kill the rank without a message.
     def test_a_model_too_large_for_the_machine_is_refused_before_anything_is_allocated(self):
         with open(f"{self.folder}/config.json", "w") as file:  # a model folder without weights
             json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 96, "n_head": 96,
@@ -682,7 +687,7 @@ class Train(unittest.TestCase):
                             ("dp2.gpipe", "only a pipeline has a schedule"),
                             ("dp2 --schedule zb-h1", "the layout has no pipeline"),
                             ("dp2.z3 --bucket-size 1M", "ZeRO stage is 3"),
-                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # ZeRO is not suggested here
+                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # no advice on ZeRO
                             ("dp2 --dtype bf16 --numerics exact", "exact numerics compute in f32")):
             with self.subTest(words=words):
                 result = ranks(2, chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--layout",

@@ -1,4 +1,4 @@
-// Tokens and tokenizers.
+// Targets for token files and tokenizers.
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ void read_all(const StoredTokens& stored) {
   stored.require_below(stored.vocabulary());
 }
 
-// A Megatron index of these sequences, one document each.
+// A Megatron index of sequences with these lengths. Each sequence is one document.
 std::string index_of(const std::vector<std::int32_t>& lengths) {
   std::string bytes("MMIDIDX\0\0", 9);
   const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -42,7 +42,7 @@ void use(const Tokenizer& tokenizer) {
 
 std::vector<std::string> token_file_samples() {
   std::vector<std::string> samples;
-  for (const std::int32_t largest : {500, 70'000}) {  // stored in two bytes, and in four
+  for (const std::int32_t largest : {500, 70'000}) {  // stored in two and in four bytes
     std::vector<std::int32_t> tokens(tokens_of_sample, 7);
     tokens[3] = largest;
     write_tokens("sample.bin", tokens);
@@ -72,7 +72,7 @@ void fuzz_tokenizer(std::string_view input) {
   use(Tokenizer::named("tokenizer.json"));
 }
 
-// vocab.json, an empty line, then merges.txt.
+// The input consists of vocab.json, an empty line, and merges.txt.
 void fuzz_vocabulary(std::string_view input) {
   const std::size_t end = std::min(input.find("\n\n"), input.size());
   use(Tokenizer::from_vocabulary_and_merges(std::string(input.substr(0, end)), std::string(input.substr(end)), "{}",

@@ -1,6 +1,7 @@
-// Mutated inputs never crash the program: configurations (R13) and other files (R14). MUTATIONS is the total number of
-// mutations over all targets, SEED chooses others, and TARGET=record tries only one target. A finding is written to
-// build/fuzz/crashes, and its file name is printed. Copy the file to the target's corpus once the defect is fixed.
+// Mutated configurations (R13) and other files (R14) must never crash the program. MUTATIONS is the total number of
+// mutations over all targets. SEED selects different mutations. TARGET=record tries only one target. A finding is written to
+// a file in build/fuzz/crashes, and the file's name is printed. Copy this file to the target's corpus once the defect is
+// fixed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ void try_targets(const std::string& promise) {
       FAIL_CHECK(fmt::format("{} {}: {}\n{} bytes: {}\nkept in {}", target->name, finding.trial, finding.how,
                              finding.input.size(), escape_control(finding.input.substr(0, 2000)), kept(*target, finding)));
     INFO(target->name);
-    CHECK(trials.good_accepted > 0);  // a target that refuses everything tests nothing
+    CHECK(trials.good_accepted > 0);  // a target that refuses all inputs tests nothing
     tally.tried += trials.tried, tally.failed += std::ssize(trials.findings);
     if (all > 10'000 || !trials.findings.empty())
       fmt::print("{:<24} {:>7} tried, {:>6} accepted, {} findings\n", target->name, trials.tried, trials.accepted,
@@ -65,7 +66,7 @@ TEST_CASE("mutated configurations and command lines never crash the program") { 
 
 TEST_CASE("mutated files never crash the program") { try_targets("R14"); }
 
-// Tests the trials themselves: each kind of failure is one finding, and later trials still run.
+// Tests try_mutations(). Each kind of failure must be one finding, and later trials must still run.
 TEST_CASE("a crash, an endless loop, memory without bound and a foreign exception are findings") {
   const auto run = [](std::string_view input) {
     if (input == "crash") std::raise(SIGSEGV);

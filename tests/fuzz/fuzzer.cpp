@@ -1,5 +1,5 @@
-// The entry points of libFuzzer (tests/fuzz/run.py): FUZZ_TARGET names the target, FUZZ_ROOT is the root of the repository,
-// and the target's good inputs are first written to the folder FUZZ_INPUTS.
+// The entry points of libFuzzer (tests/fuzz/run.py). FUZZ_TARGET names the target, and FUZZ_ROOT is the root of the
+// repository. The target's valid inputs are first written to the folder FUZZ_INPUTS.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) try {
   std::exit(2);
 }
 
-// libhdf5 keeps a few bytes of a damaged file that it refuses.
+// libhdf5 leaks a few bytes when it refuses a damaged file.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5\n"; }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,4 +1,4 @@
-// Weights and checkpoints.
+// Targets for weights and checkpoints.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 const std::filesystem::path set = "checkpoint/step-1", manifest = set / "manifest.json", shard = file_of(set, 0);
 const std::filesystem::path model = "model", config = model / "config.json", weights = model / "model.safetensors";
 
-// Saves a checkpoint set once per process; later calls only restore its files.
+// The first call in a process saves a checkpoint set. Later calls only restore the set's files.
 void restore_set() {
   static const std::string text = [] {
     std::filesystem::remove_all("checkpoint");
@@ -26,7 +26,7 @@ void restore_set() {
     return bytes_in(manifest);
   }();
   static const std::string data = bytes_in(shard);
-  std::filesystem::create_directories(set);  // a child process works in another folder
+  std::filesystem::create_directories(set);  // a child process works in a different folder
   put_bytes(manifest, text), put_bytes(shard, data);
 }
 
@@ -43,8 +43,7 @@ void restore_model() {
   put_bytes(config, text), put_bytes(weights, data);
 }
 
-// The values are not compared, because the expected values follow from the step, and a forged manifest may state a different
-// step.
+// Does not compare values. The expected values depend on the step, and a forged manifest may state a different step.
 void load_set() {
   Log log = quiet();
   KnownState state = whole_state();
@@ -68,7 +67,7 @@ std::vector<std::string> safetensors_samples() {
   return {bytes_in(shard), bytes_in(weights)};
 }
 
-// The body of a manifest with the right checksum, as an attacker would make it, beside good data.
+// The input is the body of a manifest. The checksum is made valid, as an attacker would do, and the data files are valid.
 void fuzz_manifest(std::string_view input) {
   restore_set();
   put_bytes(manifest,
@@ -81,7 +80,7 @@ std::vector<std::string> manifest_samples() {
   return {body_of(bytes_in(manifest))};
 }
 
-// The first byte says which file of a checkpoint the other bytes replace.
+// The first byte selects a file of a checkpoint. The remaining bytes replace this file.
 void fuzz_checkpoint(std::string_view input) {
   restore_set();
   put_bytes(input.starts_with('m') ? manifest : shard, input.substr(std::min<std::size_t>(1, input.size())));
@@ -93,7 +92,7 @@ std::vector<std::string> checkpoint_samples() {
   return {"m" + bytes_in(manifest), "s" + bytes_in(shard)};
 }
 
-// The first byte says which file of a model in Hugging Face's format the other bytes replace.
+// The first byte selects a file of a model in Hugging Face's format. The remaining bytes replace this file.
 void fuzz_model(std::string_view input) {
   restore_model();
   put_bytes(input.starts_with('c') ? config : weights, input.substr(std::min<std::size_t>(1, input.size())));

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs libFuzzer on every target of tests/fuzz/targets.cpp, as many at once as there are processors.
+"""Runs libFuzzer on every target of tests/fuzz/targets.cpp. One target per processor runs at the same time.
 
    tests/fuzz/run.py PROGRAM MINUTES [TARGET]      called by `make fuzz`
 
-MINUTES limits the whole run. Inputs that reach new code are kept in build/fuzz/inputs/TARGET for the next run. An
-input that crashes, hangs, leaks or needs more than 2 GiB is written to build/fuzz/crashes; the exit code is then 1.
+MINUTES limits the duration of the whole run. Inputs that reach new code are kept in build/fuzz/inputs/TARGET for the next
+run. Inputs that cause a crash, a hang, a leak or the use of more than 2 GiB are written to build/fuzz/crashes. The exit code
+is then 1.
 """
 import os
 import re
@@ -14,7 +15,7 @@ import tempfile
 import threading
 import time
 
-most_crashes = 5  # of one target; each ends its process
+most_crashes = 5  # limit per target, because each crash ends the process
 
 
 def names():
@@ -23,7 +24,7 @@ def names():
 
 
 class Fuzzed:
-    """One target: starts the program again after a crash, until its time is over."""
+    """Fuzzes one target. Restarts the program after a crash, until the target's time is over."""
 
     def __init__(self, program, name, seconds):
         self.program, self.name, self.seconds = os.path.abspath(program), name, seconds

@@ -1,4 +1,4 @@
-// Targets for files that runs write: records, live metrics, flight recorders.
+// Targets for files that runs write, which are records, live metrics and flight recorders.
 #include <filesystem>
 
 #include <chorale/clock.hpp>
@@ -12,14 +12,14 @@
 
 namespace chorale::test {
 
-// Reads everything that the program's commands read from a record.
+// Reads all parts of a record that any command reads.
 void fuzz_record(std::string_view input) {
   put_bytes("run.h5", input);
   const Reader reader("run.h5");
   for (const std::string& group : reader.groups()) try {
       reader.attributes(group), reader.rows(group);
       reader.variables(group), reader.variables(group, 3);
-    } catch (const Error&) {}  // the next group may be readable
+    } catch (const Error&) {}  // other groups may be readable
 }
 
 std::vector<std::string> record_samples() {

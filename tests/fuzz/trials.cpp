@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::int64_t batch = 2000;  // trials per child process
 
-// The child's progress, in shared memory, so that it survives a crash of the child.
+// The child's progress. It is in shared memory, so that it survives a crash of the child.
 struct Told {
   std::atomic<std::int64_t> trial, good_accepted, accepted;
   char exception[300];
@@ -71,7 +71,7 @@ std::int64_t bytes_of_addresses() {
                             const std::filesystem::path& folder, int output) {
   limit(RLIMIT_CORE, 0);
   for (const int crash : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV})
-    signal(crash, SIG_DFL);  // not those of the test program
+    signal(crash, SIG_DFL);  // removes the handlers of the test program
   if (!sanitized) limit(RLIMIT_AS, bytes_of_addresses() + limits.bytes);
   if (chdir(folder.c_str()) != 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0) _exit(1);
   for (; told->trial < last; ++told->trial) {
@@ -95,7 +95,7 @@ double seconds_computed(pid_t child) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Waits for the child. Returns "" if it has tried its whole batch, or how it ended.
+// Waits for the child. Returns "" if the child has tried its whole batch, otherwise a text that says how the child ended.
 std::string end_of(pid_t child, const SharedTold& told, const TrialLimits& limits) {
   std::int64_t trial = -1;
   double since = 0, waited = 0;
@@ -105,7 +105,7 @@ std::string end_of(pid_t child, const SharedTold& told, const TrialLimits& limit
     if (ended == child && WEXITSTATUS(status) == 0) return "";
     if (ended == child) return told->exception[0] ? told->exception : fmt::format("exit code {}", WEXITSTATUS(status));
     if (told->trial != trial) trial = told->trial, since = seconds_computed(child), waited = 0, alive();
-    // On a busy machine the child still computes a little. A child that waits for something computes nothing.
+    // On a busy machine, a child that computes still gets some CPU time. A child that waits uses none.
     const bool computes = seconds_computed(child) - since > limits.seconds;
     if (computes || waited > 15 * limits.seconds) {
       kill(child, SIGKILL);

@@ -1,4 +1,4 @@
-"""Ranks on several hosts, emulated on one machine (experiments/tools/hosts)."""
+"""Tests ranks on several hosts, which are emulated on one machine (experiments/tools/hosts)."""
 import json
 import os
 import re
@@ -26,7 +26,8 @@ class Hosts(unittest.TestCase):
             raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
 
     def run_on_hosts(self, layout, backend, runs, meanwhile="", ranks=2, limit=300, order="node", more=""):
-        """Trains briefly on two hosts. The command `meanwhile` runs on the switch; $said holds the training's output."""
+        """Trains briefly on two hosts. The command `meanwhile` runs on the switch at the same time. The file $said contains
+        the output of the training."""
         slots = ranks // 2
         command = f"""
             set -e
@@ -79,7 +80,7 @@ class Hosts(unittest.TestCase):
                 self.assertEqual(refused.stdout.count("error:"), 1, refused.stdout)
 
     def test_checkpoints_of_hosts_that_share_a_folder_and_of_hosts_that_do_not(self):
-        # Temporary folders are shared; each host has its own /dev/shm.
+        # Temporary folders are shared, but each host has its own /dev/shm.
         saved = """
             train() { mpirun --bind-to none --map-by slot -np 4 --host n0:2,n1:2 %s train --preset nano --layout dp2.tp2.z1 \
                         --backend mpi --eval-samples 1 --threads 1 --run-dir $folder "$@" 2>&1; }
@@ -88,7 +89,7 @@ class Hosts(unittest.TestCase):
             train --train-iters 1 || exit
             run=$(on n0 ls $folder | grep train)""" % (chorale, hosts)
         load = "train --train-iters 2 --load $folder/$run"
-        # tar ends with an error if a host has no file to give.
+        # tar fails if a host has no file to copy.
         copy = """
             files="tar -C $folder/$run/checkpoints/step-1"
             on n0 $files -c rank-0.safetensors rank-1.safetensors | on n1 $files -x &&
@@ -120,18 +121,18 @@ class Hosts(unittest.TestCase):
                 self.assertEqual(re.findall(r"order: .*? because \w+ would send", said), [says] if says else [], said)
 
     def crossing(self, *words):
-        """Returns the bytes of a step that cross two hosts, as planned."""
+        """Returns the planned bytes of a step that cross between two hosts."""
         plan = start([chorale, "plan", "--preset", "nano", "--backend", "mpi", "--hosts", "2,2", "--format", "json", *words])
         return sum(row["across_hosts_bytes"] for row in json.loads(plan.stdout)["across_hosts"])
 
     def test_the_interfaces_carry_the_bytes_that_a_plan_says_cross_hosts(self):
         units = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
         how = ["--algorithm", "ring", "--dtype", "bf16"]
-        planned = 4 * self.crossing("--layout", "dp4", *how)  # of four steps
+        planned = 4 * self.crossing("--layout", "dp4", *how)  # bytes of four steps
         with tempfile.TemporaryDirectory() as runs:
             said = self.train("dp4", "mpi", runs, ranks=4, order="slot", more=" ".join(how))
         carried = sum(float(number) * units[unit] for number, unit in re.findall(r"n\d sent ([\d.]+) (\w+)", said))
-        self.assertTrue(planned < carried < 1.1 * planned, (planned, carried))  # protocol headers add to this
+        self.assertTrue(planned < carried < 1.1 * planned, (planned, carried))  # protocol headers add some bytes
 
     def test_the_prices_of_all_collectives_between_hosts_are_measured(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -150,7 +151,8 @@ class Hosts(unittest.TestCase):
             self.assertRegex(shown, r"(?m)^time    1.0 KiB in .* on " + re.escape(levels[0]["backend"]))
 
     def refused(self, command, *says, status=2):
-        """Runs the command on the switch of two hosts. It must end with one error of three lines that has these words."""
+        """Runs the command on the switch of two hosts. The command must end with one error of three lines that contains
+        these words."""
         done = start([hosts, "with", "2", "none", "bash", "-c", command], 120)
         text = done.stdout + done.stderr
         self.assertEqual(done.returncode, status, text)
@@ -166,7 +168,7 @@ class Hosts(unittest.TestCase):
         planned, carried = {}, {}
         for dispatch in ("plain", "by-host"):
             words = [*how, "--moe-dispatch", dispatch]
-            planned[dispatch] = 4 * self.crossing("--layout", "dp4.ep4", *words)  # of four steps
+            planned[dispatch] = 4 * self.crossing("--layout", "dp4.ep4", *words)  # bytes of four steps
             with tempfile.TemporaryDirectory() as runs:
                 said = self.train("dp4.ep4", "mpi", runs, ranks=4, order="slot", more=" ".join(words))
             carried[dispatch] = sum(float(number) * units[unit]
@@ -182,7 +184,7 @@ class Hosts(unittest.TestCase):
                      "rank 0 on n0: OMPI_MCA_btl_tcp_if_include = lo, which is the loopback interface; interfaces: eth0",
                      "set it to eth0")
         self.refused(f"{start_on_both} -x UCX_NET_DEVICES=lo {chorale} info", "UCX_NET_DEVICES = lo")
-        # Each host has a private network behind this interface, as behind docker0.
+        # Each host has a private network behind this interface, as hosts have behind docker0.
         alone = f"""
             for host in n0 n1; do
               {hosts} --enter $host 'ip link add alone type bridge
@@ -195,14 +197,14 @@ class Hosts(unittest.TestCase):
     def test_hosts_with_another_program_or_other_data_are_refused(self):
         with tempfile.TemporaryDirectory() as folder, open(chorale, "rb") as program:
             image = bytearray(program.read())
-            image[image.index(struct.pack("<III", 4, 20, 3) + b"GNU\0") + 16] ^= 1  # the first byte of its build id
+            image[image.index(struct.pack("<III", 4, 20, 3) + b"GNU\0") + 16] ^= 1  # changes the first byte of the build id
             other = os.path.join(folder, "chorale")
             with open(other, "wb") as copy:
                 copy.write(image)
             os.chmod(other, 0o755)
             self.refused(f"mpirun --bind-to none -np 1 --host n0 {chorale} info : -np 1 --host n1 {other} info",
                          "hosts run different builds of the program", "rank 0 on n0: ", "rank 1 on n1: ")
-        with tempfile.TemporaryDirectory() as folder:  # shared by the hosts, whereas each has its own /dev/shm
+        with tempfile.TemporaryDirectory() as folder:  # all hosts share this folder, but each has its own /dev/shm
             self.refused(f"""
                 set -e
                 for host in n0 n1; do
@@ -224,7 +226,8 @@ class Hosts(unittest.TestCase):
 
     @unittest.skipUnless(thorough and "ucx" in backends(), "half a minute: in `make test-all`, where UCX works")
     def test_a_host_that_was_cut_off_for_a_while_is_not_lost(self):
-        # Under UCX the kernel sends keepalive probes after 10 s, every 2 s, and gives up after tcp_keepalive_probes of them.
+        # Under UCX, the kernel sends the first keepalive probe after 10 s and further probes every 2 s. It gives up after
+        # tcp_keepalive_probes probes.
         cut = f"""
             for host in n0 n1; do {hosts} --enter $host 'echo 1 > /proc/sys/net/ipv4/tcp_keepalive_probes'; done
             until grep -q "loss cannot fall" $said; do kill -0 $job; sleep 0.01; done
@@ -236,7 +239,7 @@ class Hosts(unittest.TestCase):
 @unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout,
                      "the emulated hosts need Open MPI's mpirun")
 class HostsTool(unittest.TestCase):
-    """experiments/tools/hosts: up, run, exec, rate, status, down, and what remains when something is killed."""
+    """Tests experiments/tools/hosts: up, run, exec, rate, status, down, and the remains after a kill."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -299,12 +302,12 @@ class HostsTool(unittest.TestCase):
         alive.until(lambda: "0" not in [row[3] for row in self.rows()], run)  # ranks are on both hosts
         run.kill()
         run.wait()
-        while [row[3] for row in self.rows()] != ["0", "0"]:  # mpirun may still be dying at the first look
+        while [row[3] for row in self.rows()] != ["0", "0"]:  # at the first check, mpirun may not have ended yet
             time.sleep(0.05)
         host = int(self.hosts("exec", "login", "cat", "/dev/shm/n1").stdout)
         self.hosts("exec", "login", "kill", "-KILL", str(host))
         while "a host had died" not in (said := self.hosts("status").stdout) and "n1" in said:
-            time.sleep(0.05)  # it may still be dying at the first look
+            time.sleep(0.05)  # at the first check, the host may not have ended yet
         self.assertIn("a host had died", said)
         self.assert_gone(first)
 

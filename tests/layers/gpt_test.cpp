@@ -1,4 +1,4 @@
-// The whole model: its gradients, the activations that it keeps, and options that must not change its results.
+// Tests the whole model. Covers gradients, the activations that the model keeps, and options that must not change results.
 #include "layers/gpt.hpp"
 
 #include "tests/catch.hpp"
@@ -32,7 +32,7 @@ TEST_CASE("the gradient of every parameter is the slope of the loss") {
 TEST_CASE("the gradients of the presets whose names begin with tiny are slopes of the loss") {
   for (const ModelPreset& preset : model_presets()) {
     ModelShape shape = preset.shape;
-    shape.experts.balance = shape.experts.z = 0;  // these losses are not in the printed loss: experts_test.cpp
+    shape.experts.balance = shape.experts.z = 0;  // the printed loss excludes these losses (experts_test.cpp)
     if (std::string(preset.name).starts_with("tiny")) check_gradients(shape, 1);
   }
 }
@@ -106,7 +106,7 @@ TEST_CASE("two threads change no bit in exact numerics, and nearly nothing in fa
       CHECK(one.forward_backward() == two.forward_backward());
       same_gradients(one, two);
     } else {
-      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN may split its sums by threads
+      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN may split sums by threads
     }
   }
 }
@@ -127,7 +127,7 @@ TEST_CASE("deferred weight gradients have the same bits as those computed at onc
     c.on_gradient_ready = [&](Parameter& p) { ready.push_back(p.name); };
     for (const auto& piece : work) piece();
     same_gradients(later, at_once);
-    CHECK(ready.size() == later.model.parameters().size());  // as many calls as parameters
+    CHECK(ready.size() == later.model.parameters().size());  // called once per parameter
   }
 }
 

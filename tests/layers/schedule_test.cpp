@@ -1,4 +1,4 @@
-// Values that change from step to step: learning rates and the scale of f16 losses.
+// Tests values that change from step to step, namely learning rates and the scale of f16 losses.
 #include "layers/learning_rate.hpp"
 #include "layers/loss_scaler.hpp"
 #include "tests/catch.hpp"
@@ -20,7 +20,7 @@ TEST_CASE("learning rates rise for the warm-up and then follow their curve") {
   CHECK(rate("linear").at(60) == Approx(0.55));
   CHECK(rate("cosine").at(60) == Approx(0.55));
   CHECK(rate("cosine").at(35) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
-  CHECK(rate("wsd").at(87) == 1);  // decays in the last fifth: from step 88
+  CHECK(rate("wsd").at(87) == 1);  // decays in the last fifth, which starts at step 88
   CHECK(rate("wsd").at(99) == Approx(0.55));
   for (const char* decay : {"linear", "cosine", "wsd"}) {
     CHECK(rate(decay).at(110) == Approx(0.1));
@@ -33,7 +33,7 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   r.first = 0.5;
   CHECK(r.at(0) == Approx(0.55));
   CHECK(r.at(4) == Approx(0.75));
-  r.warmup = 8, r.warmup_style = WarmupStyle::log;  // at step k, ln (k + 1) / ln 8 of the rise is done
+  r.warmup = 8, r.warmup_style = WarmupStyle::log;  // at step k, the fraction ln (k + 1) / ln 8 of the rise is reached
   CHECK(r.at(0) == 0.5);
   CHECK(r.at(1) == Approx(0.5 + 0.5 / 3));
   CHECK(r.at(3) == Approx(0.5 + 0.5 * 2 / 3));
@@ -42,8 +42,8 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   CHECK(r.at(0) == 1);
 }
 
-// DeepSpeed's schedulers with a peak of 1, W = 8 warm-up steps and T = 24 steps in all, computed by hand. DeepSpeed's
-// counter k is one less than the run's step.
+// The rates of DeepSpeed's schedulers, computed by hand, for a peak of 1, W = 8 warm-up steps and T = 24 steps in total.
+// DeepSpeed's counter k is one less than the run's step.
 TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
   LearningRate r{.decay = RateDecay::warmup_lr,
                  .peak = 1,
@@ -89,7 +89,7 @@ TEST_CASE("DeepSpeed's warm-up takes at least two steps, and a schedule may cons
 
 TEST_CASE("a loss scale halves when patience runs out and doubles after good steps") {
   LossScaler s{.dynamic = true, .scale = 1024, .growth_interval = 3, .hysteresis = 2, .patience = 2};
-  CHECK(s.overflowed(true));  // patience is 2, so the first overflow leaves the scale
+  CHECK(s.overflowed(true));  // patience is 2, so the first overflow keeps the scale
   CHECK(s.scale == 1024);
   CHECK(s.overflowed(true));
   CHECK(s.scale == 512);

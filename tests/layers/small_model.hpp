@@ -1,4 +1,4 @@
-// A small model with weights, a batch, and one forward and backward pass, shared by the tests of layers.
+// A small model for tests of layers. It has weights and a batch, and runs one forward and backward pass.
 #pragma once
 #include <memory>
 
@@ -16,7 +16,8 @@ struct SmallModel {
   DType compute;
   std::int64_t samples, kept_bytes = 0;
   int threads = 1;
-  // Losses that are computed from the router's logits. The model adds their gradients, but does not add them to its loss.
+  // Additional losses, computed from the router's logits. The model adds the gradients of these losses, but does not add the
+  // losses to its own loss.
   std::function<double(const Tensor& logits)> more_loss;
   double more = 0;
 
@@ -30,8 +31,8 @@ struct SmallModel {
     allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);
     for (const ParameterPointer& p : model.parameters()) {
       initialize(*p, 0, p->value.slice(), 1, 1);
-      // Changes all parameters a little. Gains and biases then differ from 1 and 0, so a gradient that ignores them is
-      // detected.
+      // Changes all parameters a little. Gains then differ from 1 and biases from 0, so a gradient that ignores gains or
+      // biases is detected.
       visit_floating(type, [&]<class T>(Type<T>) {
         for (std::size_t i = 0; auto& v : p->value.values<T>())
           v = static_cast<T>(static_cast<float>(v) + 0.1f * Random{.seed = 3, .site = 9}.uniform(i++));
@@ -111,20 +112,20 @@ struct SmallModel {
   }
 };
 
-// Small shapes, because products in f64 run in plain loops (src/math/reference).
+// Shapes are small because products in f64 run in plain loops (src/math/reference).
 inline ModelShape small_gpt() { return {ModelFamily::gpt2, 2, 4, 4, 32, 128, 12, 61}; }
 inline ModelShape small_llama() {
   ModelShape s{ModelFamily::llama, 2, 4, 2, 32, 96, 12, 61};
   s.tied = false;
   return s;
 }
-// Queries and keys are normalized, and all heads together are wider than the residual stream.
+// Queries and keys are normalized. The heads together are wider than the residual stream.
 inline ModelShape small_qwen() {
   ModelShape s = small_llama();
   s.head = 12, s.qk_norm = true;
   return s;
 }
-// Every second block has 6 experts, of which a token chooses 2, and a shared one.
+// Every second block has a shared expert and 6 routed experts, of which each token chooses 2.
 inline ModelShape small_moe() {
   ModelShape s = small_llama();
   s.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 16, .every = 2};

@@ -1,4 +1,4 @@
-// Attention where a call has only some of the queries or keys of a sequence, and sequences packed from several documents.
+// Tests attention calls that get only some of a sequence's queries or keys, and sequences packed from several documents.
 #include <algorithm>
 #include <numeric>
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t samples = 2, sequence = 150;
 constexpr AttentionShape shape{.groups = 2, .queries = 2, .width = 20, .first_head = 1, .all_heads = 6};
 
-// The places where documents begin; the second sample has only one document.
+// Returns the place where the document of this token begins. The second sample has only one document.
 std::int64_t start_of(std::int64_t sample, std::int64_t place) {
   const std::vector<std::int64_t> starts =
       sample == 0 ? std::vector<std::int64_t>{0, 1, 30, 31, 97} : std::vector<std::int64_t>{0};
@@ -43,7 +43,7 @@ struct Rows {
             .places = places.values<std::int32_t>().data(),
             .positions = positions.values<std::int32_t>().data()};
   }
-  // Copies these rows out of a tensor with all rows, and back into it.
+  // Copies these rows out of a tensor with all rows.
   Tensor of(Desk& desk, const Tensor& all) const {
     const std::int64_t bytes = all.bytes() / all.dim(0);
     const Tensor some = desk.empty({samples * count, bytes / size_of(all.dtype())}, all.dtype());
@@ -68,7 +68,7 @@ std::vector<std::int64_t> all_places() {
   return places;
 }
 
-// The places of rank r of three: stripes of ten, or the blocks r and 5 − r of 25.
+// The places of rank r of three ranks: stripes of ten tokens, or the blocks r and 5 − r of 25 tokens each.
 std::vector<std::int64_t> striped(std::int64_t r) {
   std::vector<std::int64_t> places = all_places();
   std::erase_if(places, [&](std::int64_t place) { return place / 10 % 3 != r; });
@@ -80,7 +80,7 @@ std::vector<std::int64_t> zigzag(std::int64_t r) {
   return places;
 }
 
-// All rows of a layer, and the results of one call over them.
+// All rows of a layer, and the results of one attention call over all rows.
 struct Whole {
   Whole(Desk& desk, DType dtype, bool packed, double probability)
       : rows(desk, all_places(), packed), probability(probability), desk(desk) {
@@ -102,7 +102,7 @@ struct Whole {
     if (some.count < sequence) in.keys = keys_alone(keys, shape, samples, sequence);
     return in;
   }
-  // The columns of dqkv that are queries, or those that are keys and values.
+  // The columns of dqkv that belong to queries, or the columns that belong to keys and values.
   Tensor columns(const Tensor& gradients, bool of_keys) const {
     const std::int64_t first = of_keys ? shape.queries : 0, count = of_keys ? 2 : shape.queries;
     const Tensor some = desk.empty({gradients.dim(0) * shape.groups * count, shape.width}, gradients.dtype());
@@ -188,7 +188,7 @@ TEST_CASE("attention to keys in parts, in any order, is attention to all keys") 
       for (const auto& part : parts) attention_forward(of_part(part), out, lse, {});
       for (const auto& part : parts) {
         AttentionInput in = of_part(part);
-        in.continues = true;  // all gradients begin as zeros
+        in.continues = true;  // all gradients start at zero
         attention_backward(in, dout, out, lse, dqkv, in.keys.in(dkeys), {});
       }
       INFO(name_of(dtype) << ", dropout " << probability);

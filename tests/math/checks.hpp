@@ -1,5 +1,5 @@
-// Shared by tests of kernels: random tensors, bitwise equality, the distance between two tensors, the text of an error, and
-// gradients by central differences.
+// Helpers for tests of kernels: random tensors, bitwise equality, the distance between two tensors, the text of an error,
+// and gradients by central differences.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace chorale {
 
-// Host memory with a ledger, and functions that make tensors in it.
+// Host memory with a ledger, and functions that create tensors in this memory.
 struct Desk {
   HostMemory memory;
   Ledger ledger;

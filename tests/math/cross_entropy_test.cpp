@@ -7,9 +7,9 @@ using namespace chorale;
 
 namespace {
 
-// The losses and gradients of rows of logits whose columns are split into parts, as tensor-parallel ranks split the
-// vocabulary. The parts' maxima are reduced by max; their sums of exponentials and their `hits` (the logit of the target,
-// or 0) are added.
+// The losses and gradients of rows of logits. The columns of the logits are split into parts, as tensor-parallel ranks split
+// the vocabulary. The maxima of the parts are reduced by max. The sums of exponentials are added, and so are the `hits` (the
+// logit of the target, or 0).
 struct Parts {
   Desk desk;
   std::vector<Tensor> logits;

@@ -8,7 +8,7 @@ using namespace chorale;
 TEST_CASE("dropout: random bits are the same in bulk and one by one") {
   const Random random{.seed = 0x123456789abcdef0u, .step = 5, .site = 9};
   for (const std::uint64_t first :
-       {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34) - 130})  // here the counter carries into its upper half
+       {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34) - 130})  // the last overflows the counter's lower half
     for (const std::size_t count : {1u, 4u, 255u, 256u, 257u, 700u}) {
       std::vector<std::uint32_t> bits(count);
       random.fill_bits(first, bits);
@@ -67,7 +67,7 @@ TEST_CASE("dropout: the mask of a token does not depend on how the batch is spli
     REQUIRE((v == 0 || v == 2));
     kept += v / 2;
   }
-  CHECK(kept / static_cast<double>(whole.count()) == Approx(0.5).margin(0.06));  // four standard deviations
+  CHECK(kept / static_cast<double>(whole.count()) == Approx(0.5).margin(0.06));  // the margin is four standard deviations
   const Tensor nans = desk.filled(ones.shape(), DType::f32, NAN);
   dropout(nans, {0.5, {.seed = 8}, {}}, whole, {});
   for (const double v : doubles(whole)) REQUIRE(std::isnan(v));

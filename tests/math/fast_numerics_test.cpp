@@ -27,7 +27,7 @@ Tensor ids_of(Desk& desk, std::int64_t rows, std::uint64_t below) {
   return ids;
 }
 
-// Runs `work` on a fresh tensor with 1, 2 and 3 threads, which must give the same bits. Returns the result.
+// Runs `work` on a fresh tensor with 1, 2 and 3 threads. The results must be bit-identical. Returns the result.
 std::vector<double> same_for_all_threads(const std::function<Tensor()>& fresh,
                                          const std::function<void(const Tensor&, const Queue&)>& work) {
   std::vector<double> first;
@@ -109,7 +109,7 @@ TEST_CASE("exponentials are summed row by row, with the same bits on any number 
             [&] { return desk.filled({rows}, sum_type(dtype), NAN); },
             [&](const Tensor& sums, const Queue& q) { numerics->sum_exponentials(logits, maxima, sums, site, q); });
         REQUIRE(distance(fast, wanted) < sum_tolerance(dtype));
-        // A row alone has the same bits as among others.
+        // The result of a single row is bit-identical to its result in a larger tensor.
         const Tensor alone = desk.empty({1}, sum_type(dtype));
         numerics->sum_exponentials(logits.narrow(rows - 1, 1), maxima.narrow(rows - 1, 1), alone, site, {});
         REQUIRE(doubles(alone)[0] == fast.back());

@@ -1,5 +1,5 @@
-// Forced routings make legal choices that depend only on block and position, and give experts the promised loads. Weights
-// and gradients are the same as if the router had made these choices.
+// Tests forced routings. Their choices are valid, depend only on block and position, and give experts the promised loads.
+// Weights and gradients are the same as if the router had made these choices.
 #include "src/math/forced_routing.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ RoutingRule rule_for(std::int64_t experts, std::int64_t chosen, std::int64_t seq
   return {.experts = experts, .chosen = chosen, .capacity = capacity, .sequence = sequence};
 }
 
-// How often each expert is chosen, over all positions of several blocks.
+// The share of choices that each expert gets, over all positions of several blocks.
 std::vector<double> shares(ForcedRouting routing, const RoutingRule& rule, std::int64_t blocks) {
   std::vector<double> share(static_cast<std::size_t>(rule.experts));
   for (std::int64_t block = 0; block < blocks; ++block)
@@ -45,7 +45,7 @@ TEST_CASE("forced routing: a token's experts differ and ascend, and depend on th
       const bool drawn = (routing == ForcedRouting::uniform || routing == ForcedRouting::zipf) && chosen < experts;
       CHECK((forced_choices(routing, rule_for(experts, chosen, 40), 4) != choices) == drawn);
     }
-  // Fixed numbers, so that a change of the definition is noticed.
+  // Fixed expected values, so that a change of the definition is detected.
   CHECK(forced_choices(ForcedRouting::balanced, rule_for(3, 2, 3), 0) == reference::Choices{0, 1, 0, 2, 1, 2});
   CHECK(forced_choices(ForcedRouting::one, rule_for(8, 2, 2), 0) == reference::Choices{0, 1, 0, 1});
   CHECK(forced_choices(ForcedRouting::uniform, rule_for(8, 2, 4), 1) == reference::Choices{0, 1, 0, 4, 0, 7, 1, 2});
@@ -65,7 +65,7 @@ TEST_CASE("forced routing: uniform gives all experts equal loads, zipf gives exp
   for (std::int64_t e = 0; e < experts; ++e) sum += 1 / static_cast<double>(e + 1);
   const auto zipf = shares(ForcedRouting::zipf, rule_for(experts, 1, positions), blocks);
   for (std::size_t e = 0; e < zipf.size(); ++e) CHECK(within_4_sigma(zipf[e], 1 / static_cast<double>(e + 1) / sum));
-  // Choices are drawn without replacement, so the second choice follows Zipf's law among the other experts.
+  // Choices are drawn without replacement, so the second choice follows Zipf's law among the remaining experts.
   const auto pairs = shares(ForcedRouting::zipf, rule_for(3, 2, positions), blocks);
   const double p[] = {6.0 / 11, 3.0 / 11, 2.0 / 11};
   for (std::size_t left_out = 0; left_out < 3; ++left_out) {
@@ -101,7 +101,7 @@ TEST_CASE("forced routing: weights are the router's, and a plan has the counts o
       const Tensor planned(nowhere, {tokens, experts}, DType::f32, Category::activations);
       const Routing plan = route(planned, rule, leaf, nowhere, {}, forced);
       if (capacity == 0) CHECK(plan.counts == run.counts);
-      const auto per_sequence = [&](const std::vector<std::int64_t>& counts) {  // [E, sequences]: drops may be in any leaf
+      const auto per_sequence = [&](const std::vector<std::int64_t>& counts) {  // [E, sequences]: any leaf may have drops
         std::vector<std::int64_t> sums(counts.size() / static_cast<std::size_t>(s / leaf));
         for (std::size_t i = 0; i < counts.size(); ++i) sums[i / static_cast<std::size_t>(s / leaf)] += counts[i];
         return sums;

@@ -1,9 +1,11 @@
-// The products of experts relative to one product with as many rows. Each expert multiplies its rows by its own matrix. The
-// rows are distributed anew in each repetition, as in training, where the routing changes from step to step.
+// Compares the speed of the products of experts with a single product of the same number of rows. Each expert multiplies its
+// rows by its own matrix. Each repetition distributes the rows differently, because in training the routing changes from
+// step to step.
 //
 //   build/tests_run "how fast products of experts are"
 //
-// Both are timed in turn, by this thread's CPU time, so that other programs disturb them little.
+// The products of experts and the single product are timed in turn. The time is the CPU time of this thread, so that other
+// programs affect it little.
 #include <numeric>
 
 #include <chorale/clock.hpp>
@@ -18,7 +20,7 @@ using test::median;
 
 namespace {
 
-// Numbers of rows that differ by up to a quarter from `mean` and have this mean.
+// Returns row counts whose mean is `mean`. Each count differs from the mean by at most a quarter.
 std::vector<std::int64_t> uneven(std::int64_t experts, std::int64_t mean, std::uint64_t repetition) {
   const Random random{.seed = 3, .site = 1};
   std::vector<std::int64_t> rows(static_cast<std::size_t>(experts), mean);
@@ -29,7 +31,7 @@ std::vector<std::int64_t> uneven(std::int64_t experts, std::int64_t mean, std::u
   return rows;
 }
 
-// Four leaves with numbers of rows that are as equal as possible. The single product also has four leaves.
+// Splits the rows into four leaves as evenly as possible. The single product also has four leaves.
 std::vector<std::int64_t> leaves_of(std::int64_t rows) { return {rows / 4, rows / 4, rows / 4, rows - rows / 4 * 3}; }
 
 void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::int64_t mean, std::int64_t width,
@@ -64,7 +66,7 @@ void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::in
   };
   fmt::print("{:<5} {:<4} {:>2} × {:<4}", numerics.name(), name_of(dtype), experts, mean);
   for (const Form& form : forms) {
-    for (std::int64_t count = mean * 3 / 4; count <= mean * 5 / 4; ++count)  // prepares products of these numbers of rows
+    for (std::int64_t count = mean * 3 / 4; count <= mean * 5 / 4; ++count)  // prepares every row count that occurs
       form.run(0, 0, count, leaves_of(count));
     std::vector<double> one, grouped;
     for (int repetition = 0; repetition <= repetitions; ++repetition) {
@@ -80,7 +82,7 @@ void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::in
         first += count;
       }
       const double seconds = thread_seconds() - begun;
-      if (repetition > 0) one.push_back(seconds_of_one), grouped.push_back(seconds);  // the first prepares shapes
+      if (repetition > 0) one.push_back(seconds_of_one), grouped.push_back(seconds);  // the first repetition is a warm-up
     }
     const double flops = 2e-9 * static_cast<double>(rows * width * columns);
     fmt::print("   {} {:3.0f} of {:3.0f}: {:.2f}", form.name, flops / median(grouped), flops / median(one),

@@ -48,7 +48,7 @@ TEST_CASE("norms: the fast kernels give the reference's values, with the same bi
     for (const DType dtype : floating_dtypes)
       for (const std::int64_t width : odd_sizes)
         for (const std::int64_t rows : {1, 3, 5}) {
-          if (width == 1) continue;  // a normalized single number is 0 or its sign, so the gradient is only rounding error
+          if (width == 1) continue;  // one normalized value is 0 or ±1, so the gradient is only rounding error
           INFO((kind == NormKind::layer ? "layer " : "rms ") << name_of(dtype) << " " << rows << " × " << width);
           NormCase c(rows, width, dtype);
           const auto x = doubles(c.x), gain = doubles(c.gain), shift = doubles(c.shift);

@@ -186,7 +186,7 @@ TEST_CASE("optimizer steps: casts round once, to nearest, ties to even") {
       CHECK(distance(doubles(y), doubles(x)) <= std::max(tolerance(to), 1e-7));
       CHECK(same_bits(y, again));
     }
-  // Just above and below the midpoint of two bf16 neighbors, nearer to the midpoint than f32 can represent.
+  // Values just above and below the midpoint of two neighboring bf16 values, nearer to the midpoint than f32 can represent.
   const double above = 1 + 0x1p-8 + 0x1p-40, middle = 1 + 0x1p-8, below = 1 + 0x3p-8 - 0x1p-40;
   const double numbers[] = {above, middle, below, -above, -middle, -below, 1e300, -1e300, 1e-300, -1e-300, NAN, -0.0};
   const float wanted[] = {1 + 0x1p-7f, 1,         1 + 0x1p-7f, -1 - 0x1p-7f, -1,  -1 - 0x1p-7f,

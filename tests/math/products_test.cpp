@@ -17,7 +17,7 @@ namespace {
 
 constexpr DType floating[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 
-// The tolerance of a result depends on the type in which it is stored, because sums are formed in f32 or f64.
+// Sums are formed in f32 or f64, so the tolerance of a result depends on the type in which the result is stored.
 double product_tolerance(DType stored) {
   return stored == DType::bf16 ? 4e-3 : stored == DType::f16 ? 5e-4 : stored == DType::f32 ? 1e-6 : 1e-14;
 }
@@ -29,7 +29,8 @@ std::vector<double> exact_product(const Tensor& x, const Tensor& w, bool transpo
   return y;
 }
 
-// The last three sizes are longer than what tiles pack at a time, in one direction each. Tiles may take the last in f32.
+// Each of the last three sizes exceeds the piece that tiles pack at a time. The first does so in m, the second in k, the
+// third in n (for an L2 cache of 512 KiB). Without AVX-512, the f32 product of the last size runs in tiles.
 struct Sizes {
   std::int64_t m, k, n;
 };
@@ -92,7 +93,7 @@ TEST_CASE("one Products object serves many addresses, and a matrix's columns may
 }
 
 TEST_CASE("a product of 16-bit numbers is rounded once") {
-  // 256 + 1 + … + 1: in bf16 each single 1 is lost, but their sum is not.
+  // In the sum 256 + 1 + … + 1, bf16 would lose each single 1. The sum of the ones is large enough not to be lost.
   Desk desk;
   Products products;
   for (const DType dtype : {DType::bf16, DType::f16}) {
@@ -160,7 +161,7 @@ TEST_CASE("how fast products are", "[!benchmark]") {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     fmt::print("1024³                 {:<5} {:7.1f} GFLOP/s\n", name_of(dtype), product_peak(dtype, 1, {}) * 1e-9);
     for (const auto [name, m, k, n] : nano) {
-      const bool tied = std::string(name) == "head";  // its weights are [N,K], like the embedding table
+      const bool tied = std::string(name) == "head";  // the weights are [N,K], like the embedding table
       const Tensor x = desk.random({m, k}, dtype), y = desk.random({m, n}, dtype), dx = desk.empty({m, k}, dtype);
       const Tensor w = desk.random(tied ? Shape{n, k} : Shape{k, n}, dtype);
       const Tensor dw = desk.filled(w.shape(), DType::f32, 0);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Redop all_redops[] = {Redop::sum, Redop::prod, Redop::min, Redop::max, Redop::avg};
 
-// Random bits; every fourth element is a value at which errors are likely.
+// Returns random bits. Every fourth element is a value at which errors are likely.
 std::vector<std::byte> vector_of(DType dtype, std::int64_t count, std::uint32_t seed) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count * size_of(dtype)));
   const Random random{.seed = seed};
@@ -37,7 +37,7 @@ std::vector<std::byte> vector_of(DType dtype, std::int64_t count, std::uint32_t 
   return bytes;
 }
 
-// Bitwise equality. A NaN from a sum or product matches any NaN, because the machine may keep the payload of either
+// Checks bitwise equality. A NaN from a sum or product matches any NaN, because the machine may keep the payload of either
 // operand.
 bool same(DType dtype, bool any_nan, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
   return visit(dtype, [&]<class T>(Type<T>) {
@@ -69,7 +69,7 @@ TEST_CASE("the fast reduction gives the reference's bits, for every type, operat
           reduce_reference(op, dtype, plain.data(), places, count);
           INFO(name_of(dtype) << " " << redop_names[static_cast<std::size_t>(op)] << ", " << count << " of " << sources);
           REQUIRE(same(dtype, op != Redop::min && op != Redop::max, fast, plain));
-          // Into one of its sources, as in-place collectives do.
+          // Reduces into one of the sources, as in-place collectives do.
           reduce(op, dtype, inputs.back().data(), places, count);
           REQUIRE(same(dtype, op != Redop::min && op != Redop::max, inputs.back(), plain));
         }
@@ -102,7 +102,7 @@ TEST_CASE("min and max do not depend on the order of the inputs, NaN and both ze
 }
 
 TEST_CASE("bf16 sums round once, at the end") {
-  const bf16 one(1.0f), small(0x1p-9f);  // 1 + 2^-9 rounds back to 1: rounding after each of nine steps would lose them all
+  const bf16 one(1.0f), small(0x1p-9f);  // 1 + 2^-9 rounds to 1, so rounding after each step would lose all of them
   const void* sources[] = {&one, &small, &small, &small, &small, &small, &small, &small, &small};
   bf16 out;
   reduce(Redop::sum, DType::bf16, &out, sources, 1);
@@ -158,7 +158,7 @@ TEST_CASE("a reduction into several vectors gives each the same bits, even if so
         std::vector<void*> into, onto;
         for (std::size_t o = 0; o < outs; ++o) into.push_back(apart[o].data()), onto.push_back(data[o].data());
         reduce(Redop::max, dtype, into, from, count);
-        reduce(Redop::max, dtype, onto, from, count);  // into the sources themselves
+        reduce(Redop::max, dtype, onto, from, count);  // writes into the sources
         for (std::size_t o = 0; o < outs; ++o) {
           INFO(name_of(dtype) << ", " << sources << " sources, " << outs << " results");
           CHECK(apart[o] == wanted);

@@ -17,7 +17,7 @@ TEST_CASE("turns: errors against cos, sin and pow are within the header's bounds
                         static_cast<double>(std::abs(turn.sine - std::sin(exact)))});
     }
   CHECK(worst <= 1.8e-16);
-  CHECK(worst > 1e-17);  // a smaller error would mean that nothing was compared
+  CHECK(worst > 1e-17);  // a smaller error would show that nothing was compared
   CHECK((math::turn(0).cosine == 1 && math::turn(0).sine == 0));
 
   worst = 0;

@@ -35,7 +35,7 @@ inline Case case_of(RouterScore score, double capacity, const CaseSizes& s) {
           s.leaf};
 }
 
-// All scores, with and without groups, and capacities that drop many, few and no tokens.
+// Rules with every score function, with and without groups, and with capacities that drop many, few and no tokens.
 inline std::vector<Case> cases() {
   std::vector<Case> all;
   for (const RouterScore score : scores)
@@ -47,7 +47,7 @@ inline std::vector<Case> cases() {
   return all;
 }
 
-// Adds biases and counts of the previous step. Before the first step, the counts are zeros.
+// Adds to the rule the biases and token counts of the previous step. Before the first step, the counts are zeros.
 inline RoutingRule balanced(RoutingRule rule, bool before_first_step) {
   static Desk desk;
   rule.bias = desk.random({rule.experts}, DType::f32, 1);
@@ -57,7 +57,7 @@ inline RoutingRule balanced(RoutingRule rule, bool before_first_step) {
   return rule;
 }
 
-// All cases, and some of them with balancing by the counts of earlier steps.
+// Returns all given cases. Some of the cases are added again with balancing by the counts of earlier steps.
 inline std::vector<Case> with_balance(std::vector<Case> all) {
   for (std::size_t i = 0, plain = all.size(); i < plain; ++i) {
     if (i % 5 == 0) all.push_back({balanced(all[i].rule, false), all[i].tokens, all[i].leaf});

@@ -1,4 +1,4 @@
-// Ranks that split sequences route only their parts of them (layers/token_routing.hpp).
+// Tests ranks that split sequences. Each rank routes only its part of every sequence (layers/token_routing.hpp).
 #include <algorithm>
 #include <numeric>
 
@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// The first `own` of every `s` rows.
+// Copies the first `own` of every `s` rows.
 Tensor first_of_each(Desk& desk, const Tensor& rows, std::int64_t s, std::int64_t own) {
   const Tensor some = desk.empty({rows.dim(0) / s * own, rows.dim(1)}, rows.dtype());
   for (std::int64_t sequence = 0; sequence < rows.dim(0) / s; ++sequence)

@@ -78,7 +78,7 @@ TEST_CASE("routing: choices, weights and places are the reference's, with the sa
 }
 
 // The loss as a function of the logits: Σ dweights·weights over the choices that were not dropped, plus the balance loss and
-// the z-loss. Choices and drops are fixed, as the gradient assumes.
+// the z-loss. Choices and drops stay fixed, as the gradient assumes.
 TEST_CASE("routing: the gradient matches finite differences of the reference") {
   const double factor = 8;
   for (const Case& c : with_balance(cases())) {
@@ -169,7 +169,7 @@ TEST_CASE("routing: ties go to the smaller expert, and a full expert drops the l
   for (const RouterScore score : scores) {
     Desk desk;
     const RoutingRule rule{.experts = 4, .chosen = 2, .score = score, .capacity = 1.5, .sequence = 4};
-    const Tensor equal = desk.filled({4, 4}, DType::f32, 0);  // all tokens choose the experts 0 and 1, which take 3
+    const Tensor equal = desk.filled({4, 4}, DType::f32, 0);  // all tokens choose experts 0 and 1, whose capacity is 3
     put(equal, 7, -0.0), put(equal, 4, -0.0);                 // −0 equals 0
     const Routing routing = route(equal, rule, 2, desk.allocator, {});
     CHECK(integers(routing.chosen) == reference::Choices{0, 1, 0, 1, 0, 1, 0, 1});
@@ -182,10 +182,10 @@ TEST_CASE("routing: ties go to the smaller expert, and a full expert drops the l
   }
 }
 
-// All weights are 1, and the highest logits are not the highest scores.
+// All weights are 1. The token with the highest logit does not have the highest score.
 TEST_CASE("routing: with one expert per token, an expert drops the tokens to which other experts are as good") {
   Desk desk;
-  const RoutingRule rule{.experts = 2, .chosen = 1, .capacity = 1, .sequence = 4};  // two tokens each
+  const RoutingRule rule{.experts = 2, .chosen = 1, .capacity = 1, .sequence = 4};  // capacity: two tokens per expert
   const Tensor logits = logits_of(desk, {{9, 8}, {1, -5}, {3, 2.5}, {2, 0}});
   const Routing routing = route(logits, rule, 4, desk.allocator, {});
   CHECK(integers(routing.chosen) == reference::Choices(4, 0));
@@ -219,10 +219,10 @@ TEST_CASE("routing: biases change the choice of experts and groups, but not the 
 TEST_CASE("routing: only experts of the best groups are chosen") {
   Desk desk;
   RoutingRule rule{.experts = 6, .chosen = 2, .groups = 3, .groups_chosen = 1, .sequence = 1};
-  // The sums of the best two are 5, 6 and 5; the highest single score is in the first group.
+  // The groups' sums of their best two scores are 5, 6 and 5. The highest single score is in the first group.
   const Tensor logits = logits_of(desk, {{5, 0, 3, 3, 4, 1}});
   CHECK(integers(route(logits, rule, 1, desk.allocator, {}).chosen) == reference::Choices{2, 3});
-  rule.groups_chosen = 2;  // one score counts per group: 5, 3 and 4
+  rule.groups_chosen = 2;  // only one score counts per group: 5, 3 and 4
   CHECK(integers(route(logits, rule, 1, desk.allocator, {}).chosen) == reference::Choices{0, 4});
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("routing: phantom logits give the counts of balanced routing") {
     const Routing plan = route(planned, c.rule, c.leaf, nowhere, {});
     CHECK((plan.chosen.phantom() && plan.weights.phantom() && plan.places.phantom()));
     routing_gradient(planned, c.rule, plan.chosen, plan.places, plan.weights, 1, planned, {});
-    if (c.rule.groups_chosen < c.rule.groups) continue;  // groups may not let a token choose these experts
+    if (c.rule.groups_chosen < c.rule.groups) continue;                        // limits on groups may exclude these experts
     const Tensor logits = desk.filled({c.tokens, experts}, DType::f32, -200);  // so that all weights are equal
     for (std::int64_t i = 0; i < c.tokens * k; ++i) put(logits, i / k * experts + i % (c.rule.sequence * k) % experts, 1);
     const Routing routing = route(logits, c.rule, c.leaf, desk.allocator, {});
@@ -296,12 +296,12 @@ TEST_CASE("routing: the capacity is rounded up once, and never exceeds the seque
   CHECK(most(0.01, 1, 4, 8) == 1);
   CHECK(most(1e30, 2, 8, 4) == 8);
   CHECK(most(0, 2, 8, 4) == 8);
-  const RoutingRule tight{.experts = 8, .chosen = 2, .capacity = 0.5, .sequence = 16};  // two rows of an expert per sequence
+  const RoutingRule tight{.experts = 8, .chosen = 2, .capacity = 0.5, .sequence = 16};  // two rows per expert and sequence
   CHECK(tight.most_rows(2, 16, 8) == 32);
   CHECK(tight.most_rows(2, 16, 2) == 8);
-  CHECK(tight.most_rows(2, 3, 2) == 8);  // with parts of three tokens, all of which may be kept
+  CHECK(tight.most_rows(2, 3, 2) == 8);  // parts have three tokens, which may all be kept
   CHECK(tight.most_rows(2, 1, 2) == 4);
-  const RoutingRule loose{.experts = 8, .chosen = 2, .capacity = 3, .sequence = 16};  // twelve
+  const RoutingRule loose{.experts = 8, .chosen = 2, .capacity = 3, .sequence = 16};  // twelve rows per expert and sequence
   CHECK(loose.most_rows(2, 16, 8) == 64);
   CHECK(loose.most_rows(2, 16, 2) == 48);
   CHECK(loose.most_rows(2, 16, 1) == 24);

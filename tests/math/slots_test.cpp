@@ -7,7 +7,7 @@ using namespace chorale;
 
 namespace {
 
-// Six tokens with three choices each. Two choices are dropped, so there are 16 rows; their order is arbitrary.
+// Six tokens with three choices each. Two choices are dropped, so there are 16 rows. The order of the rows is arbitrary.
 const std::vector<std::int32_t> some_places = {3, 0, 15, 7, 8, -1, 1, 2, 14, 13, 4, 9, -1, 5, 6, 10, 12, 11};
 
 Tensor places_of(Desk& desk) {
@@ -42,7 +42,7 @@ TEST_CASE("slots: the kernels give the reference's values, with the same bits on
         reference::take_rows(sizes, in.data(), weight.data(), place, rows_wanted.data());
         CHECK(distance(doubles(rows), rows_wanted) <= tolerance(dtype));
 
-        rows_wanted = doubles(rows);  // so that the next rounding to 16 bits does not hide this one
+        rows_wanted = doubles(rows);  // so that the next rounding to 16 bits does not hide this rounding
         put_slots(rows, places, slots, queue);
         reference::put_slots(sizes, rows_wanted.data(), place, slots_wanted.data());
         CHECK(doubles(slots) == slots_wanted);
@@ -99,7 +99,7 @@ TEST_CASE("slots: 16-bit sums are rounded once, in the order of the slots") {
   const Tensor slots = desk.filled({1, 4}, DType::bf16, 1), y = desk.empty({1, 1}, DType::bf16);
   const Tensor weights = desk.filled({1, 4}, DType::f32, 0x1p-9);
   put(weights, 0, 1);
-  add_slots(slots, &weights, nullptr, y, {});  // 1 + 3·2^-9, but rounding after each slot would give 1
+  add_slots(slots, &weights, nullptr, y, {});  // the exact sum is 1 + 3·2^-9; rounding after each slot would give 1
   CHECK(doubles(y)[0] == 1 + 0x1p-7);
   const Tensor wide = desk.filled({1, 3}, DType::f32, 1), sum = desk.empty({1, 1}, DType::f32);
   put(wide, 0, 0x1p24), put(wide, 2, -0x1p24);

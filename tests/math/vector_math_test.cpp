@@ -48,7 +48,7 @@ double ulps_off(float value, double exact) {
   return std::abs(value - exact) / std::ldexp(1.0, std::max(exponent, -125) - 24);
 }
 
-// Returns floats of every exponent and both signs within the range; their bit patterns go up in steps of a prime.
+// Returns floats of every exponent and both signs within the range. The bit patterns increase in steps of a prime number.
 std::vector<float> floats(float from, float to) {
   std::vector<float> all;
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 65521) {
@@ -76,7 +76,7 @@ TEST_CASE("vector functions stay within the header's error bounds, with the same
     }
     INFO(f.name << " of " << x.size() << " numbers");
     CHECK(worst <= f.ulps);
-    CHECK(worst > 0.4);  // a smaller error would mean an exact function or a test that compares nothing
+    CHECK(worst > 0.4);  // a smaller error would show that nothing was compared
     CHECK(different == 0);
   }
 }

@@ -16,7 +16,8 @@ using namespace chorale;
 namespace {
 constexpr std::int64_t megabyte = 1 << 20;
 
-// Bytes of the arena that are not zero. The tests write no zeros, and pages that were returned are read as zeros.
+// The number of nonzero bytes in the arena. The tests write only nonzero bytes, and returned pages contain zeros when they
+// are read.
 std::int64_t stored(const Arena& arena) {
   const Mapping& all = arena.mapping();
   return all.bytes() - std::count(all.start(), all.start() + all.bytes(), std::byte{0});
@@ -94,7 +95,7 @@ TEST_CASE("every piece that starts on a huge page returns its memory, also the s
 }
 
 TEST_CASE("smaller pieces return their pages if asked to, and leave those of their neighbors") {
-  constexpr std::int64_t bytes = 300'000, count = 12;  // most begin and end within a page
+  constexpr std::int64_t bytes = 300'000, count = 12;  // most pieces begin and end within a page
   Arena arena(8 * megabyte);
   std::vector<char*> pieces;
   for (int i = 0; i < count; ++i) {
@@ -113,7 +114,7 @@ TEST_CASE("smaller pieces return their pages if asked to, and leave those of the
   }
   CHECK(stored(arena) <= count / 2 * (bytes + 2 * 4096));
   for (int i = 0; i < count; i += 2) give_back(i);
-  CHECK(stored(arena) <= count * 2 * 4096);  // pages that a piece shares with its neighbors
+  CHECK(stored(arena) <= count * 2 * 4096);  // the pages that pieces share with their neighbors
 }
 
 TEST_CASE("a limited pool's arena stores no more than the limit") {
@@ -126,8 +127,8 @@ TEST_CASE("a limited pool's arena stores no more than the limit") {
     CHECK(stored(arena) <= 16 * megabyte);
     for (void* const block : blocks) pool.give_back(block, bytes);
   };
-  fill(786'432, 20);       // as activations
-  fill(15 * megabyte, 1);  // as the gradient of an embedding
+  fill(786'432, 20);       // sizes like those of activations
+  fill(15 * megabyte, 1);  // the size of an embedding's gradient
   fill(3 * megabyte / 2, 10);
 }
 

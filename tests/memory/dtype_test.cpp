@@ -20,7 +20,7 @@ TEST_CASE("types have names and sizes, and a misspelled name is refused") {
 
 namespace {
 
-// Finds the nearest 16-bit value by exhaustive search, with ties to the even bit pattern. This is slow but obviously
+// Finds the nearest 16-bit value by exhaustive search. Ties go to the even bit pattern. The search is slow but obviously
 // correct.
 template <class T>
 std::uint16_t rounded_by_search(float value) {
@@ -31,8 +31,8 @@ std::uint16_t rounded_by_search(float value) {
       small.bits = static_cast<std::uint16_t>(bits);
       if (std::isfinite(static_cast<float>(small))) all.emplace_back(static_cast<float>(small), small.bits);
     }
-    // Adds one value beyond the largest finite one. Numbers that round to this value become infinity, whose bits follow
-    // those of the largest value.
+    // Adds one value beyond the largest finite value. Numbers that round to the added value become infinity. The bit pattern
+    // of infinity directly follows that of the largest finite value.
     all.emplace_back(2 * all.back().first - all[all.size() - 2].first, static_cast<std::uint16_t>(all.back().second + 1));
     return all;
   }();
@@ -68,7 +68,7 @@ void rounds_as_the_search_does() {
     INFO(value);
     REQUIRE(T(value).bits == rounded_by_search<T>(value));
   }
-  for (unsigned bits = 0; bits + 1 < 0x7c00; bits += 7) {  // exact halfway points
+  for (unsigned bits = 0; bits + 1 < 0x7c00; bits += 7) {  // exact midpoints
     T low, high;
     low.bits = static_cast<std::uint16_t>(bits);
     high.bits = static_cast<std::uint16_t>(bits + 1);

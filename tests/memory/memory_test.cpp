@@ -23,7 +23,7 @@ TEST_CASE("every byte is accounted for, by category, now and at its peak") {
     const Buffer a = allocator.allocate(1000, Category::params);
     Buffer b = allocator.allocate(500, Category::grads);
     CHECK((ledger.current(Category::params) == 1000 && ledger.total() == 1500));
-    b = allocator.allocate(200, Category::grads);  // the old buffer is freed once the new one exists
+    b = allocator.allocate(200, Category::grads);  // the old buffer is freed after the new buffer is allocated
     CHECK((ledger.current(Category::grads) == 200 && ledger.peak(Category::grads) == 700));
     CHECK(ledger.summary() == "params 1000 B, grads 200 B");
     const Buffer c = std::move(b);
@@ -163,7 +163,7 @@ TEST_CASE("CUDA memory receives host writes at once, in order and completely", "
   std::vector<std::int32_t> host(large / 4), back(large / 4);
   std::iota(host.begin(), host.end(), 7);
   memory->copy_in(there.data(), host.data(), large);
-  for (std::int32_t i = 0; i < 100; ++i) {  // more copies than there are slots, some of them to the same addresses
+  for (std::int32_t i = 0; i < 100; ++i) {  // there are more copies than slots, and some copies have the same destination
     std::array<std::int32_t, small / 4> few;
     few.fill(i);
     const std::int64_t first = i % 60 * (small / 4);

@@ -1,5 +1,5 @@
-// Offline placement of blocks: with random lifetimes, no two blocks share an address at the same time, and little memory is
-// wasted.
+// Tests the offline placement of blocks with random lifetimes. No two blocks may use the same address at the same time, and
+// little memory may be wasted.
 #include "src/memory/offline_placement.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using namespace chorale;
 
 namespace {
 
-// Compares all pairs.
+// Whether two blocks overlap in time and address. Compares all pairs.
 bool collide(const std::vector<Lifetime>& blocks, const std::vector<std::int64_t>& offsets) {
   for (std::size_t i = 0; i < blocks.size(); ++i)
     for (std::size_t j = i + 1; j < blocks.size(); ++j) {
@@ -24,7 +24,7 @@ bool collide(const std::vector<Lifetime>& blocks, const std::vector<std::int64_t
   return false;
 }
 
-// Tries every instant.
+// The most bytes that are alive at the same time. Checks the start of every block.
 std::int64_t most_alive(const std::vector<Lifetime>& blocks, std::int64_t alignment) {
   std::int64_t most = 0;
   for (const Lifetime& at : blocks) {
@@ -67,7 +67,7 @@ TEST_CASE("blocks placed offline never collide, and need little more than what l
   CHECK(sum / sets <= 1.02);
 }
 
-// Blocks that are returned in the reverse order of their requests, as by a tape, fit without any waste.
+// A tape returns blocks in the reverse order of their requests. Such blocks fit without any waste.
 TEST_CASE("nested lifetimes need exactly what lives at once") {
   for (std::int64_t depth = 1; depth <= 40; ++depth) {
     std::vector<Lifetime> blocks;

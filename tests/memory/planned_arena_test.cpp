@@ -1,5 +1,5 @@
-// Memory planned from the first step: later steps get the same places in one piece of memory. Any other request is served
-// elsewhere.
+// Tests memory that is planned from the requests of the first step. In later steps, blocks get the same places in one piece
+// of memory. Requests that do not match the plan are served from other memory.
 #include "src/memory/planned_arena.hpp"
 
 #include "src/memory/pool.hpp"
@@ -15,7 +15,7 @@ struct Step {
   std::vector<std::byte*> places;
 };
 
-// Requests a, b, c; returns b; requests d, which fits where b was; returns all.
+// Requests the blocks a, b and c and returns b. Then requests d, which fits into the place of b, and returns all blocks.
 Step step(PlannedArena& arena, std::int64_t d = 500) {
   Step made;
   arena.begin_step();
@@ -47,7 +47,7 @@ TEST_CASE("from the second step on, blocks lie in one piece, always at the same 
     CHECK(second.places[3] == second.places[1]);
     const PlannedArena::Report report = arena.report();
     CHECK((report.bytes == report.least && report.served == 8 && report.unplanned == 0));
-    CHECK((report.free == report.bytes && report.largest_free == report.bytes));  // after a step it is one free block
+    CHECK((report.free == report.bytes && report.largest_free == report.bytes));  // after a step, the piece is all free
   }
   CHECK(memory.held == 0);
 }
@@ -56,11 +56,11 @@ TEST_CASE("what does not match the plan is served elsewhere and counted") {
   Counted memory;
   PlannedArena arena(memory);
   step(arena);
-  step(arena, 100);  // smaller: it fits
+  step(arena, 100);  // a smaller d fits
   CHECK(arena.report().unplanned == 0);
   step(arena, 513);
   CHECK((arena.report().unplanned == 1 && memory.taken == 6 && memory.held == arena.report().bytes));
-  arena.begin_step();  // b is returned late, so d cannot have its place
+  arena.begin_step();  // b is not returned before d is requested, so d cannot use the place of b
   void* const places[] = {arena.take(1000), arena.take(512), arena.take(2000), arena.take(500), arena.take(8)};
   CHECK((arena.report().unplanned == 3 && memory.held == arena.report().bytes + 508));
   CHECK(arena.report().largest_free < arena.report().bytes);
@@ -103,7 +103,7 @@ TEST_CASE("blocks that the pool behind keeps from the first step are returned be
 }
 
 TEST_CASE("no room for the piece is an error") {
-  Counted memory(3560);  // blocks of 1000, 512 and 2000 bytes fit, but not when rounded up to 64
+  Counted memory(3560);  // blocks of 1000, 512 and 2000 bytes fit only without rounding to multiples of 64
   PlannedArena arena(memory);
   CHECK_THROWS_WITH(step(arena), says("no room for contiguous memory") && says("--contiguous-memory"));
 }

@@ -1,4 +1,4 @@
-// The pool reuses memory that was returned.
+// Tests that the pool reuses returned memory.
 #include "src/memory/pool.hpp"
 
 #include "tests/catch.hpp"
@@ -16,18 +16,18 @@ TEST_CASE("a pool lends returned blocks again") {
     void* const second = pool.take(1000);
     pool.give_back(first, 1000);
     pool.give_back(second, 1000);
-    CHECK(pool.take(1000) == second);  // the newest
+    CHECK(pool.take(1000) == second);  // the block that was returned last
     CHECK(pool.take(890) == first);    // a block may be up to an eighth larger
     CHECK(memory.taken == 2);
     pool.give_back(first, 890);
-    CHECK(pool.take(1000) == first);  // the block has kept its size
+    CHECK(pool.take(1000) == first);  // the block still has its full size
     pool.give_back(first, 1000);
     smaller = pool.take(880), larger = pool.take(1001);
     CHECK((smaller != first && larger != first));
     CHECK(memory.held == 1000 + 1000 + 880 + 1001);
     pool.give_back(second, 1000);
   }
-  CHECK(memory.held == 880 + 1001);  // only returned blocks are the pool's
+  CHECK(memory.held == 880 + 1001);  // blocks that were not returned do not belong to the pool
   memory.give_back(smaller, 880);
   memory.give_back(larger, 1001);
 }
@@ -53,12 +53,12 @@ TEST_CASE("a pool knows how fragmented its kept blocks are") {
   pool.give_back(places[2], 500);
   CHECK((pool.kept().bytes == 4500 && pool.kept().largest == 3000));
   void* const again = pool.take(2900);
-  CHECK((pool.kept().bytes == 1600 && pool.kept().largest == 1000));  // 100 bytes of the block in use are spare
+  CHECK((pool.kept().bytes == 1600 && pool.kept().largest == 1000));  // the block in use has 100 spare bytes
   pool.give_back(again, 2900);
   CHECK((pool.kept().bytes == 4500 && pool.kept().largest == 3000));
 }
 
-// Like the rows of experts: from step to step, a tensor takes up to 8 % more or less.
+// The sizes vary like the rows of experts. In each step, the size of a tensor differs from its mean by up to 8 %.
 TEST_CASE("a pool holds no more than its limit while what is lent fits, whatever the sizes") {
   Counted memory;
   Pool pool(memory);

@@ -1,6 +1,6 @@
-"""The programs of examples/ are built as docs/library.md says and run on 1 to 4 ranks. Their output is right, and the
-example that trains by hand has the same losses as the library. Examples broken on purpose must fail; this tests the
-examples' own checks."""
+"""Builds the programs of examples/ as docs/library.md says, runs them on 1 to 4 ranks, and checks their output. The example
+that trains by hand must have the same losses as the library. Examples that are broken on purpose must fail, which tests the
+checks inside the examples."""
 import glob
 import json
 import os
@@ -18,7 +18,7 @@ mpicxx = os.path.basename(launch[0]).replace("mpirun", "mpicxx")
 sources = sorted(glob.glob("examples/*.cpp"))
 
 
-# Executes the code of a notebook as Jupyter would, and prints what its figures show.
+# Executes the code of a notebook as Jupyter would, and prints the data of its figures.
 run_notebook = """
 import json, sys
 import matplotlib.pyplot as plt

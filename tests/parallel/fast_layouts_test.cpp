@@ -1,6 +1,6 @@
-// Fast numerics adds in a different order on every layout. So the first loss, every gradient tensor, the gradient norm
-// and a later loss are compared with a one-rank run within tolerances. Losses alone are not enough, because Adam hides a
-// constant factor in the gradient.
+// Fast numerics adds in a different order on every layout. So results are compared with a one-rank run within tolerances.
+// The comparison covers the first loss, every gradient tensor, the gradient norm and a later loss. Losses alone are not
+// enough, because Adam hides a constant factor in the gradient.
 #include <cmath>
 #include <functional>
 #include <sstream>
@@ -19,7 +19,7 @@ constexpr int many_steps = 30;
 struct Expected {
   StepResult first;
   std::vector<double> losses;
-  double norm = 0;  // of the gradients of the summed loss, not divided by the number of tokens
+  double norm = 0;  // norm of the gradients of the summed loss, not of the mean loss
   std::map<std::string, std::vector<float>> gradients;
 };
 
@@ -52,8 +52,8 @@ struct Distance {
   std::int64_t elements = 0;
 };
 
-// Returns for every gradient tensor ‖Δ‖² and the number of elements compared, summed over the parts of all ranks. Copies of
-// a part on several ranks count each time.
+// For every gradient tensor, returns ‖Δ‖² and the number of compared elements, summed over the parts of all ranks. If
+// several ranks have copies of a part, each copy counts.
 std::map<std::string, Distance> distances(Training& training, const Expected& expected) {
   std::string mine;
   for (const Owned& owned : training.buckets().owned()) {
@@ -121,7 +121,7 @@ TEST_CASE("with fast numerics, every layout gives nearly the results of one rank
   }
 }
 
-// A sequence of 41 tokens has leaves of 4, the last of 1.
+// A sequence of 41 tokens has leaves of 4 tokens and a last leaf of 1.
 TEST_CASE("every scheme and cut of context parallelism gives nearly the results of one rank", "[threads]") {
   const auto options_of = [](ModelFamily family, const Layout& layout) {
     TrainingOptions options = test::options_for("fast", layout);

@@ -1,4 +1,4 @@
-// Shared by the tests of hybrid shards and of hpz.
+// Helpers for tests of hybrid shards and of hpz.
 #pragma once
 #include "src/memory/memory.hpp"
 #include "tests/catch.hpp"
@@ -6,7 +6,7 @@
 
 namespace chorale::test {
 
-// 16 samples, so that 8 replicas have several micro-batches. The gradients are clipped in every step.
+// The batch has 16 samples, so that each of 8 replicas has several micro-batches. Gradients are clipped in every step.
 inline TrainingOptions hybrid_options(const char* numerics, const Layout& layout, std::int64_t micro_batches = 2) {
   TrainingOptions options = options_for(numerics, layout);
   options.batch.global = 16;
@@ -36,7 +36,7 @@ inline Seen seen_on(const Layout& layout, const TrainingOptions& options, const 
   return seen;
 }
 
-// One rank of a layout, without peers and without memory.
+// One rank of a layout, without peers and with phantom memory.
 struct Pretence {
   PhantomMemory nothing;
   VirtualClock still;
@@ -47,7 +47,7 @@ struct Pretence {
                  nothing, still) {}
 };
 
-// Ψ and the size of the tied table, each with the padding that a bucket needs for its ranks.
+// Ψ (the number of parameters) and the size of the tied table. Both include the padding of the buckets.
 struct Sizes {
   std::int64_t all = 0, table = 0;
 };

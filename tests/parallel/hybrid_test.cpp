@@ -1,6 +1,6 @@
-// Hybrid shards: ZeRO shards among S ranks, and the axis rep repeats such groups R times. With one group (R = 1) that is
-// plain ZeRO. If each rank has all shards (S = 1), it is plain data parallelism, with the same bits. In exact numerics,
-// every hybrid layout is bit-identical to one rank.
+// Tests hybrid shards. ZeRO shards among S ranks, and the axis rep repeats such groups R times. One group (R = 1) is plain
+// ZeRO. If each rank has all shards (S = 1), the layout is plain data parallelism, and results must be bit-identical to
+// plain data parallelism. In exact numerics, every hybrid layout is bit-identical to one rank.
 #include "tests/parallel/hybrid.hpp"
 
 #include "parallel/plan/plan.hpp"
@@ -12,7 +12,8 @@ namespace {
 
 using test::odd_shape, test::seen_on, test::Pretence;
 
-// The results, with copies named as in a layout whose replicas are along rep: "norm.gain@dp1.tp1" → "…@rep1.tp1".
+// Renames the copies in the results as in a layout with replicas along rep. For example, "norm.gain@dp1.tp1" becomes
+// "norm.gain@rep1.tp1".
 test::Seen along_rep(test::Seen seen) {
   for (auto& prints : seen.prints) {
     std::map<std::string, std::uint64_t> renamed;
@@ -25,7 +26,7 @@ test::Seen along_rep(test::Seen seen) {
   return seen;
 }
 
-// Both layouts have the same buckets only under ZeRO-1; those of ZeRO-2 and 3 end with each unit.
+// Both layouts have the same buckets only under ZeRO-1. Under ZeRO-2 and 3, a bucket ends with each unit.
 TEST_CASE("with shards on one rank, ZeRO-1 has the bits of plain replicas in fast numerics", "[threads]") {
   for (const char* algorithm : {"ring", "auto", "recursive_doubling", "direct"})
     for (const char* parts : {"", ".tp2", ".pp2"}) {
@@ -41,8 +42,8 @@ TEST_CASE("with shards on one rank, ZeRO-1 has the bits of plain replicas in fas
     }
 }
 
-// An algorithm that adds up every element in the same order gives the same bits for any choice of buckets. Without clipping,
-// the norm changes no weights; its last bits depend on the buckets.
+// An algorithm that adds every element in the same order gives bit-identical results for any choice of buckets. The last
+// bits of the norm depend on the buckets, but without clipping the norm does not affect weights.
 TEST_CASE("with shards on one rank, ZeRO-2 and 3 have the weights of plain replicas in fast numerics", "[threads]") {
   for (const char* parts : {"", ".tp2"})
     for (const char* zero : {"z2", "z3"}) {

@@ -1,6 +1,6 @@
-// Shared by the tests of layouts: a small model that fits many layouts, its training on one rank of any mesh, the rank's
-// results, and a comparison of two runs. Losses, gradient norms and fingerprints (hashes of the state) are the same on
-// all ranks, so each rank can compare them by itself.
+// Helpers for tests of layouts. They build a small model that fits many layouts, train it on one rank of any mesh, return
+// the results of this rank, and compare two runs. Losses, gradient norms and fingerprints (hashes of the state) are equal on
+// all ranks. So each rank can compare them without communication.
 #pragma once
 #include "parallel/state/fingerprint.hpp"
 #include "src/data/sampler.hpp"
@@ -12,14 +12,14 @@
 namespace chorale::test {
 
 // The model's heads, feed-forward units and vocabulary blocks can be divided among 2, 3 and 6 tensor-parallel ranks,
-// evenly or unevenly. The last vocabulary block is shorter than the others.
+// evenly or unevenly. The last vocabulary block is shorter than all other blocks.
 inline ModelShape small_shape() {
   ModelShape s{ModelFamily::gpt2, 4, 6, 6, 48, 96, 12, 61};
   s.dropout = 0.1;
   return s;
 }
 
-// The same model with experts in every second block. `capacity`: 0 drops no token.
+// small_shape() with experts in every second block. With a `capacity` of 0, no token is dropped.
 inline ModelShape small_moe(double capacity = 0) {
   ModelShape s = small_shape();
   s.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2, .balance = 0.02, .z = 0.001};
@@ -41,7 +41,7 @@ inline bool fits(const TrainingOptions& o, const Layout& layout) {
   return chorale::fits(layout, {o.shape, layout.ranks(), o.batch.global, o.batch.micro, layout.axes, o.context});
 }
 
-// On more than 4 ranks, layouts that repeat shards are included only with ZeRO-3; hybrid_test.cpp has others.
+// On more than 4 ranks, layouts that repeat shards are included only with ZeRO-3. hybrid_test.cpp tests further layouts.
 inline std::vector<Layout> layouts_of(int world) {
   std::vector<Layout> layouts = all_layouts({small_shape(), world, 12, 1});
   std::erase_if(layouts, [&](const Layout& l) { return world > 4 && l.repeats() > 1 && (l.zero < 3 || l.sequence); });
@@ -55,8 +55,8 @@ inline std::vector<Layout> expert_layouts_of(int world) {
   return layouts;
 }
 
-// Some targets are masked, and the replicas have different numbers of masked targets. If samples hold several documents,
-// their early targets are masked, too.
+// Some targets are masked, and the replicas have different numbers of masked targets. In packed samples, early targets are
+// masked, too.
 inline ReadSamples samples_of(const ModelShape& shape, bool packed = false) {
   const Documents documents = packed ? Documents::random(6) : Documents();
   return [language = SyntheticLanguage(static_cast<std::int64_t>(shape.vocabulary), 7), sequence = shape.sequence,
@@ -74,7 +74,7 @@ inline ReadSamples samples_of(const ModelShape& shape, bool packed = false) {
 struct Seen {
   std::vector<StepResult> steps;
   std::vector<std::map<std::string, std::uint64_t>> prints;
-  std::vector<std::vector<std::int64_t>> choices;  // of experts, by step: ChoiceCounts::numbers
+  std::vector<std::vector<std::int64_t>> choices;  // choices of experts in each step: ChoiceCounts::numbers
   double held_out = 0;
 
   void forget(std::ptrdiff_t first_steps) {
@@ -87,7 +87,7 @@ struct Seen {
   }
 };
 
-// A rank that trains.
+// The training of one rank, and its results so far.
 struct Run {
   SystemClock clock;
   Pool pool;
@@ -120,15 +120,15 @@ inline Seen train(const TrainingOptions& options, Mesh mesh, Memory& memory) {
 inline Seen train_alone(TrainingOptions options) {
   HostMemory host;
   options.batch.micro = options.batch.global;
-  options.memory.partition_activations = false;  // needs other ranks
+  options.memory.partition_activations = false;  // needs tensor-parallel ranks
   return train(options, Mesh(), host);
 }
 
-// Returns the first difference, or "".
+// Returns a description of the first difference, or "".
 inline std::string difference(const Seen& one, const Seen& many) {
   const auto differs = [](double a, double b) {
     return a != b && !(a != a && b != b);
-  };  // NaN on both sides (f16 overflowed) is no difference
+  };  // NaN in both runs (after an f16 overflow) is not a difference
   for (std::size_t i = 0; i < one.steps.size(); ++i) {
     const auto &a = one.steps[i], &b = many.steps.at(i);
     if (differs(a.loss, b.loss)) return fmt::format("step {}: loss {} and {}", i + 1, a.loss, b.loss);
@@ -147,8 +147,8 @@ inline std::string difference(const Seen& one, const Seen& many) {
   return "";
 }
 
-// Runs `body(mesh, memory)` on every rank of a layout. Each rank is a thread. The body returns what is wrong, or "". The
-// ranks pretend to be on these hosts (Problem::hosts).
+// Runs `body(mesh, memory)` on every rank of a layout. Each rank is a thread. The body returns an error text, or "". The
+// ranks pretend to be on the given hosts (Problem::hosts).
 template <class Body>
 std::string on_thread_mesh(const Layout& layout, Body body, const std::vector<int>& hosts = {}) {
   const int ranks = static_cast<int>(layout.ranks());

@@ -1,5 +1,5 @@
-// In exact numerics, every combination of strategies gives the same bits as a one-rank run. Ranks are threads of one
-// process, or processes connected by each backend.
+// In exact numerics, every combination of strategies is bit-identical to a one-rank run. Ranks are threads of one process,
+// or processes that each backend connects.
 #include "tests/parallel/layouts.hpp"
 
 #include "tests/catch.hpp"
@@ -36,7 +36,7 @@ TEST_CASE("exact numerics give the same bits of a model with experts on every la
   }
 }
 
-// With one replica there is nothing to shard, but the code still distinguishes shards from whole tensors.
+// With one replica, shards are whole tensors, but the code still handles shards separately.
 TEST_CASE("ZeRO with one replica trains the same model", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   HostMemory host;
@@ -52,7 +52,7 @@ TEST_CASE("ZeRO with one replica trains the same model", "[threads]") {
     }
 }
 
-// Other options of a run. Each is tested on layouts that handle the option in different code.
+// A change of a run's options. Each is tested on layouts that handle the changed options in different code.
 struct Variation {
   const char* about;
   std::vector<const char*> layouts;
@@ -138,7 +138,7 @@ TEST_CASE("exact numerics give the same bits on every layout, whatever the other
   }
 }
 
-// The first scale overflows. All ranks skip the same steps and find the same scale.
+// The first loss scale causes an overflow. All ranks must skip the same steps and find the same scale.
 TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
   for (const char* word : {"dp2.tp2.pp2.z1.sp", "dp3.tp2.z3", "dp1.tp3.pp2.sp", "dp4.z2", "dp2.pp2"}) {
     const Layout layout = parse_layout(word, 0);
@@ -195,7 +195,7 @@ TEST_CASE("processes that divide the experts give the same bits, on every backen
   same_on_processes(test::small_moe(0.75), test::expert_layouts_of(test::world().size()));
 }
 
-// The first rank along ep gets all rows, and the others get none.
+// The first rank along ep gets all rows, and all other ranks get none.
 TEST_CASE("processes give the same bits if all tokens choose the same experts", "[spmd]") {
   ModelShape shape = test::small_moe();
   shape.experts.count = 8, shape.experts.routing = ForcedRouting::one;

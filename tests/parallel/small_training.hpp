@@ -1,4 +1,4 @@
-// A small model that is trained on one rank.
+// Trains a small model on one rank.
 #pragma once
 #include "parallel/state/resume.hpp"
 #include "src/data/sampler.hpp"

@@ -1,7 +1,8 @@
-// Trains ten steps of every preset whose name begins with "tiny", and three steps in f64 of models with experts. It writes
-// the results, which torch_test.py compares with PyTorch's, and experiments/peers/transformers_models.py with those of
-// Hugging Face's transformers. Each model has a folder in $TEST_FOLDER. The folder gets `start` and `end` (the parameters in
-// Hugging Face's format), `gradient-N` for each step N from 0, and numbers.json (batches, losses and logits).
+// Trains ten steps of every preset whose name begins with "tiny", and three steps in f64 of models with experts. Writes the
+// results into files. torch_test.py compares them with results of PyTorch, and experiments/peers/transformers_models.py with
+// results of Hugging Face's transformers. Each model has a folder in $TEST_FOLDER. The folder contains `start` and `end`
+// (the parameters in Hugging Face's format), `gradient-N` for each step N from 0, and numbers.json (batches, losses and
+// logits).
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -87,7 +88,8 @@ void dump(const ModelShape& shape, DType dtype, int count, const std::filesystem
                                                            {"z", o.shape.experts.z}};
 }
 
-// A choice of experts is not continuous: where two scores are nearly equal, f32 may choose differently from PyTorch.
+// The choice of experts is not continuous. If two scores are nearly equal, Chorale may choose differently from PyTorch in
+// f32. So these models train in f64.
 void dump_experts(const std::filesystem::path& folder) {
   ModelShape mixtral{ModelFamily::llama, 2, 8, 4, 48, 96, 24, 240};
   mixtral.tied = false;
@@ -97,7 +99,7 @@ void dump_experts(const std::filesystem::path& folder) {
   dump(mixtral, DType::f64, 3, folder / "mixtral-losses");
   ModelShape qwen = mixtral;
   qwen.head = 10, qwen.qk_norm = true, qwen.epsilon = 1e-6;
-  qwen.experts = {.count = 6, .chosen = 3, .ffn = 24, .every = 2, .balance = 0.2};  // one block, like theirs: no mean
+  qwen.experts = {.count = 6, .chosen = 3, .ffn = 24, .every = 2, .balance = 0.2};  // one block, so no mean over blocks
   dump(qwen, DType::f64, 3, folder / "qwen3-moe");
   qwen.experts.before_choice = true, qwen.experts.every = 1, qwen.experts.balance = 0;
   dump(qwen, DType::f64, 3, folder / "qwen3-moe-not-normalized");

@@ -1,9 +1,9 @@
 """GPT-2, Llama, Mixtral and Qwen3-MoE in PyTorch, the reference for Chorale's models.
 
-Names and shapes are those of Hugging Face's folders.
+Parameters have the names and shapes of Hugging Face's folders.
 
-Written from the published architectures. The parameters are the folder's tensors, unchanged, so only the exporter, which is
-tested here, converts anything.
+The code follows the published architectures. It uses the tensors of the folder unchanged. So the only conversion is in the
+exporter, which is under test.
 """
 import json, math, os, struct
 
@@ -24,7 +24,7 @@ def read_safetensors(path):
 
 
 def read_folder(folder):
-    """Returns the configuration and, by name, each tensor as a torch parameter."""
+    """Returns the configuration, and a dict of torch parameters by tensor name."""
     with open(os.path.join(folder, "config.json")) as file:
         config = json.load(file)
     tensors = read_safetensors(os.path.join(folder, "model.safetensors"))
@@ -32,7 +32,7 @@ def read_folder(folder):
 
 
 def causal(q, k, v):
-    """Plain causal attention for tensors [batch, heads, tokens, width], with the whole score matrix."""
+    """Plain causal attention for tensors [batch, heads, tokens, width]. It computes the full score matrix."""
     t = q.shape[-2]
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     scores = scores.masked_fill(torch.triu(torch.ones(t, t, dtype=torch.bool), 1), float("-inf"))
@@ -74,7 +74,7 @@ def rotated(x, base):
 
 
 def experts(config, p, layer, x, routers):
-    """Every expert computes every token; the weights of those that the token did not choose are zero."""
+    """Every expert computes every token. Experts that a token did not choose have the weight zero."""
     mixtral = config["model_type"] == "mixtral"
     block = layer + ("block_sparse_moe." if mixtral else "mlp.")
     gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
@@ -92,7 +92,7 @@ def experts(config, p, layer, x, routers):
 
 
 def balance_loss(config, scores):
-    """Returns E·Σ f·P of each sequence of `scores` (docs/architecture/model.md), summed over the sequences."""
+    """Returns E·Σ f·P (docs/architecture/model.md) for each sequence of `scores`, summed over the sequences."""
     probabilities = torch.softmax(scores, -1)
     chosen = probabilities.topk(config["num_experts_per_tok"], -1).indices
     shares = F.one_hot(chosen, scores.shape[-1]).to(scores.dtype).mean((1, 2))
@@ -100,13 +100,14 @@ def balance_loss(config, scores):
 
 
 def router_losses(config, routers, balance, z):
-    """Returns what the balance loss and the z-loss add to the summed loss."""
+    """Returns the contribution of the balance loss and the z-loss to the summed loss."""
     return sum(balance * scores.shape[1] * balance_loss(config, scores) + z * torch.logsumexp(scores, -1).square().sum()
                for scores in routers)
 
 
 def llama(config, p, ids, routers):
-    """Llama, Mixtral and Qwen3-MoE. `routers` gets the router's logits of every block of experts, [sequences, tokens, E]."""
+    """Llama, Mixtral and Qwen3-MoE. Appends to `routers` the router logits [sequences, tokens, E] of every block of
+    experts."""
     n, groups, eps = config["num_attention_heads"], config["num_key_value_heads"], config["rms_norm_eps"]
     norm = lambda x, name: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * p[name + ".weight"]
     dense = lambda x, name: x @ p[name + ".weight"].T

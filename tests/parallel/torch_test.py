@@ -1,4 +1,4 @@
-"""PyTorch trains the same model on the same batches. Losses and gradients of some steps, and the exported logits, agree."""
+"""PyTorch trains the same model on the same batches. Losses, gradients of some steps, and the exported logits must agree."""
 import json
 import os
 import sys

@@ -1,4 +1,4 @@
-// Work that kills the child process in which it runs, and records that make libhdf5 crash.
+// Tests functions that run in a child process and crash it. Also tests records that make libhdf5 crash.
 #include "src/record/in_child.hpp"
 
 #include <csignal>
@@ -25,7 +25,7 @@ TEST_CASE("work in a child process may crash, loop or need too much memory") {
   CHECK(end_in_child(loop, 1) == "more than 1 s of computing");
 }
 
-// Through such a link, libhdf5 would open any file that the record's author chose.
+// If such links were followed, the author of a record could make libhdf5 open any file.
 TEST_CASE("links of a record that lead to other files are not followed") {
   const TemporaryFolder folder;
   const auto file = [&](const char* name) {
@@ -42,15 +42,16 @@ TEST_CASE("links of a record that lead to other files are not followed") {
     put(made, "own", "open");
     REQUIRE(H5Lcreate_external("other.h5", "/g", made.get(), "g", H5P_DEFAULT, H5P_DEFAULT) >= 0);
     REQUIRE(H5Lcreate_external("other.h5", "/g/text", made.get(), "own/more", H5P_DEFAULT, H5P_DEFAULT) >= 0);
-    REQUIRE(H5Oexists_by_name(made.get(), "g/text", H5P_DEFAULT) > 0);  // the links are good
+    REQUIRE(H5Oexists_by_name(made.get(), "g/text", H5P_DEFAULT) > 0);  // the links are valid
   }
   const Reader reader(folder / "run.h5");
   CHECK(reader.groups() == std::vector<std::string>{"/own"});
   CHECK(reader.variables("/own").size() == 1);
 }
 
-// A text is stored in a heap. libhdf5 1.10 trusts the sizes in its header and crashes on some wrong ones; newer versions
-// may refuse them. With every version, this process survives and reads the right groups or none.
+// A text is stored in a heap. libhdf5 1.10 trusts the sizes in the heap's header and crashes on some wrong sizes. Newer
+// versions may refuse wrong sizes. With every version, this process must survive, and read either the correct groups or
+// none.
 TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
   const TemporaryFolder folder;
   {
@@ -65,7 +66,7 @@ TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
   REQUIRE(heap != std::string::npos);
   int refused = 0;
   for (std::size_t at = heap + 4; at < heap + 48; ++at) {
-    if (at >= heap + 24 && at < heap + 28) continue;  // for small sizes libhdf5 1.10 loops until killed
+    if (at >= heap + 24 && at < heap + 28) continue;  // with small sizes, libhdf5 1.10 loops until it is killed
     for (const char wrong : {'\x00', '\x01', '\x7f', '\xff'}) {
       std::string bad = good;
       bad[at] = wrong;
@@ -78,7 +79,7 @@ TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
       alive();
     }
   }
-  CHECK(refused > 0);  // otherwise no wrong size was tested
+  CHECK(refused > 0);  // at least one wrong size must be refused
 }
 
 }  // namespace chorale::test

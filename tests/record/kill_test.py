@@ -1,5 +1,5 @@
-"""A record survives its writer. If SIGKILL ends the writer at a random moment, no acknowledged row is lost, and stock
-h5dump opens the file. KILLS sets the number of kills (25), SEED chooses different moments."""
+"""A record must survive the death of its writer. If SIGKILL ends the writer at a random moment, no acknowledged row may be
+lost, and stock h5dump must open the file. KILLS sets the number of kills (25). SEED selects different moments."""
 import os
 import random
 import re
@@ -14,11 +14,12 @@ import numpy as np
 from programs import can_trace, chorale, finish, spawn, start, tests_run, until
 from tally import Tally
 
-link, rename = "?link,?linkat", "?rename,?renameat,?renameat2"  # some architectures have only the later forms
+link, rename = "?link,?linkat", "?rename,?renameat,?renameat2"  # some architectures have only the newer calls
 
 
 def record_until(signal_number, seconds, folder):
-    """Starts the endless writer and signals it after some seconds. Returns the acknowledged rows and the exit code."""
+    """Starts the endless writer and sends it a signal after some seconds. Returns the acknowledged rows and the exit
+    code."""
     with open(os.path.join(folder, "said"), "w+") as said:
         writer = spawn([tests_run, "[endless-record]"], stdout=said, env={**os.environ, "TEST_FOLDER": folder})
         until(lambda: os.path.getsize(said.name) > 0, writer)
@@ -60,7 +61,7 @@ class Kills(unittest.TestCase):
         self.assertEqual(report.returncode, 0, report.stderr)
 
     def test_no_system_call_is_a_bad_moment_to_die(self):
-        """For many k, strace kills the writer as it enters the k-th system call that changes the disk."""
+        """For many k, strace kills the writer at the k-th system call that changes the disk."""
         if not can_trace():
             self.skipTest("strace may not trace here")
         calls = f"pwrite64,{link},{rename},?unlink,?unlinkat,ftruncate,fsync,write"
@@ -78,7 +79,7 @@ class Kills(unittest.TestCase):
                     self.assertEqual(said, [])
 
     def test_a_disk_that_refuses_is_no_success(self):
-        """POINTS random calls fail with each error, and so do all later calls of that kind. Acknowledged rows must
+        """With each error, POINTS random calls fail, and so do all later calls of the same kind. Acknowledged rows must
         survive."""
         if not can_trace():
             self.skipTest("strace may not trace here")

@@ -59,7 +59,7 @@ TEST_CASE("records are read back, including tables with several dimensions and l
   CHECK(named(phases, "phase").cells == std::vector<std::string>{"forward", "backward"});
 
   const auto bench = reader.variables("/bench");
-  CHECK(named(bench, "sample").cells == std::vector<std::string>{"0", "1", "2"});  // the table numbers its rows itself
+  CHECK(named(bench, "sample").cells == std::vector<std::string>{"0", "1", "2"});  // the table numbers the rows
   CHECK(named(bench, "op").cells[2] == "all_gather");
   CHECK(named(reader.variables("/ranks"), "host").cells == std::vector<std::string>{"north", "søuth", ""});
   CHECK(named(reader.variables("/config"), "toml").cells[0] == "ranks = 3\n");
@@ -91,7 +91,7 @@ TEST_CASE("a flush is due after 50 steps, 10 seconds or a long step") {
   CHECK_FALSE(recorder.due(99));
   for (int step = 51; step < 64; ++step) {
     clock.sleep(0.8);
-    CHECK(recorder.due(step) == (step == 63));  // 13 steps of 0.8 s
+    CHECK(recorder.due(step) == (step == 63));  // due after 13 steps of 0.8 s
   }
   recorder.flush();
   clock.sleep(1);
@@ -112,11 +112,11 @@ TEST_CASE("readers see only flushed rows; an unfinished record is marked") {
     CHECK(Reader(folder / "run.h5").rows("/train") == 10);
     CHECK(named(Reader(folder / "run.h5").variables("/train"), "step").cells.size() == 10);
   }
-  const Reader reader(folder / "run.h5");  // the destructor flushed the rest
+  const Reader reader(folder / "run.h5");  // the destructor has flushed the remaining rows
   CHECK(reader.rows("/train") == 15);
   const auto facts = reader.attributes();
   CHECK(std::count(facts.begin(), facts.end(), std::pair<std::string, std::string>{"status", "failed"}) == 1);
-  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // run.h5, metrics.jsonl; no spare copy
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // run.h5 and metrics.jsonl, but no spare copy
 }
 
 TEST_CASE("rows beyond the committed ones are left out") {
@@ -139,7 +139,7 @@ TEST_CASE("a row that does not fit its table is refused") {
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step"});
   recorder.append(train, train_row(0));
   CHECK_THROWS(recorder.append(train, BenchRow{}));
-  struct Almost {  // its first two columns match those of TrainRow
+  struct Almost {  // the first two columns equal those of TrainRow
     std::int64_t step = 77;
     double time = 77, loss = 77;
     std::uint8_t skipped = 0;
@@ -251,7 +251,7 @@ TEST_CASE("a full disk is an error at the flush, not a silent loss") {
     CHECK_THROWS(recorder.flush());
     CHECK(Reader(folder / "run.h5").rows("/train") == 0);  // the published record is intact
     setrlimit(RLIMIT_FSIZE, &before);
-    CHECK_NOTHROW(recorder.flush());  // the rows were kept in memory, and there is room again
+    CHECK_NOTHROW(recorder.flush());  // the rows stayed in memory, and now there is room
     CHECK_NOTHROW(recorder.finish("ok"));
   }
   std::signal(SIGXFSZ, old_handler);
@@ -263,7 +263,7 @@ TEST_CASE("run folders are never overwritten, and `latest` is the newest") {
   const fs::path parent = folder / "deep" / "er";
   require_writable(parent);
   CHECK_FALSE(fs::exists(folder / "deep"));
-  VirtualClock clock;  // always the same second
+  VirtualClock clock;  // time stands still, so all folders get the same time
   std::vector<fs::path> folders;
   for (int i = 0; i < 5; ++i) folders.push_back(make_run_folder(parent, "train", clock));
   std::sort(folders.begin(), folders.end());

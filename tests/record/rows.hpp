@@ -1,4 +1,4 @@
-// The rows that tests of records write. Their values follow simple formulas, so the Python tests can recompute them.
+// The rows that tests of records write. The values follow simple formulas, so the Python tests can recompute the values.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -49,7 +49,7 @@ inline TrainRow train_row(std::int64_t step) {
   return {step, 0.25 * static_cast<double>(step), loss_at(step), static_cast<std::uint8_t>(step % 7 == 3)};
 }
 
-// Writes a record with a table of every kind.
+// Writes a record with one table of every kind.
 void write_sample_record(const std::filesystem::path& folder);
 
 }  // namespace chorale::test

@@ -119,7 +119,7 @@ TEST_CASE("a file with a wrong header is refused with the reason") {
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[8,0]"), 8)), says("but -8 bytes"));
   CHECK_THAT(refusal(with_header(one("F32", "[3]", "[0,8]"), 8)), says("but 8 bytes"));
   CHECK_THAT(refusal(with_header(one("F32", "[4611686018427387904,4]", "[0,0]"), 0)),
-             says("but 0 bytes"));  // overflows to 0
+             says("but 0 bytes"));  // the size overflows and gives 0
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[4,12]"), 12)), says("starts at byte 4"));
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 7)), says("have 8 bytes, but the file holds 7"));
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 9)), says("have 8 bytes, but the file holds 9"));
@@ -129,7 +129,7 @@ TEST_CASE("a file with a wrong header is refused with the reason") {
   CHECK_THROWS_WITH(safetensors::File(folder / "none"), says("No such file"));
   CHECK_THROWS_WITH(safetensors::File(folder.path()), says("not a regular file"));
   REQUIRE(mkfifo((folder / "fifo").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(safetensors::File(folder / "fifo"), says("not a regular file"));  // open() would wait for a writer
+  CHECK_THROWS_WITH(safetensors::File(folder / "fifo"), says("not a regular file"));  // open() would block
 }
 
 TEST_CASE("an error about a damaged header is short, and does not quote the JSON library's numbers") {
@@ -155,7 +155,7 @@ TEST_CASE("mutated tensor files are read or refused, and never crash") {
   int refused = 0, read = 0;
   for (int round = 0; round < 5000; ++round) {
     std::string bad = good;
-    const std::size_t header = 700;  // most mutations hit the header
+    const std::size_t header = 700;  // most mutations change the header
     for (std::size_t times = 1 + any(3); times > 0; --times) {
       const std::size_t at = any(any(4) ? std::min(header, bad.size()) : bad.size());
       switch (any(5)) {

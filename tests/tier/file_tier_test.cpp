@@ -1,5 +1,5 @@
-// Compares the file tier with a model of it in memory: random copies of any size and alignment, by both queues, and by a
-// queue that transfers less than requested. Then tests every way in which a disk can fail.
+// Compares the file tier with a model in memory. The tests make random copies of any size and alignment, with both queues,
+// and with a queue that transfers less than requested. Further tests cover every way in which a disk can fail.
 #include "src/tier/file_tier.hpp"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 namespace chorale {
 namespace {
 
-// Changes each request and executes it at once, and returns the newest first. Counts the requests that it has not returned
+// Changes each request and executes it at once. Returns the newest request first. Counts the requests that are not returned
 // yet.
 class ChangingQueue final : public IoQueue {
  public:
@@ -59,7 +59,7 @@ class OnPage {
   std::vector<std::byte> bytes_;
 };
 
-// The three lines of the error that the call throws, or "done".
+// Returns the three lines of the error that the call throws, or "done".
 template <class Call>
 std::string error_of(Call call) {
   try {
@@ -78,7 +78,7 @@ std::vector<std::byte> random_bytes(std::int64_t count, std::mt19937_64& random)
   return bytes;
 }
 
-// Copies, clears and reads ranges of a few tensors in any order. Returns how many bytes were compared.
+// Copies, clears and reads ranges of a few tensors in random order. Returns the number of bytes compared.
 std::int64_t compare_with_memory(FileTier& tier, int rounds) {
   std::mt19937_64 random(7);
   const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
@@ -204,8 +204,8 @@ TEST_CASE("errors of the disk end in three lines, and damaged bytes are noticed"
   CHECK(write_and_read(if_kind([](IoRequest&) {})) == "done");
 }
 
-// 20000 bytes are four whole blocks, which are transferred in the background, and a tail, which is transferred at once and
-// fails.
+// 20000 bytes are four complete blocks and a tail. The blocks are transferred in the background. The tail is transferred at
+// once and fails.
 TEST_CASE("no copy ends with an error while requests that use its memory are in flight") {
   const test::TemporaryFolder folder;
   OnPage here(20000);
@@ -225,7 +225,7 @@ TEST_CASE("no copy ends with an error while requests that use its memory are in 
   {
     const auto copy = tier.async_copy();
     CHECK_THAT(error_of([&] { copy->fetch(here.data(), there, 20000); }), says("Input/output error"));
-    CHECK(seen.in_flight() == 1);  // the copy waits for it when it ends
+    CHECK(seen.in_flight() == 1);  // the copy's destructor waits for this request
   }
   CHECK(seen.in_flight() == 0);
   fails = false;
@@ -240,7 +240,7 @@ TEST_CASE("a request that the queue refuses to start is an error, and nobody wai
   auto queue = std::make_unique<ChangingQueue>(
       [&](IoRequest& r) {
         if (++starts == refuses) throw Error(Exit::runtime, "refused", "by the test", "none");
-        if (refuses == 3) r.bytes = 4096;  // the rest is requested again, as the third request
+        if (refuses == 3) r.bytes = 4096;  // the third request is for the remaining bytes
       },
       nullptr);
   const ChangingQueue& seen = *queue;
@@ -298,11 +298,11 @@ TEST_CASE("io_uring reads and writes pinned memory without looking its pages up 
   IoQueue* const queue = owned.get();
   const test::TemporaryFolder folder;
   FileTier tier(folder.path(), std::move(owned));
-  if (queue && queue->pin(at, FileTier::block)) {  // else this kernel or its limits refuse it
+  if (queue && queue->pin(at, FileTier::block)) {  // false if the kernel or its limits refuse to pin
     void* const there = tier.take(FileTier::block);
     tier.copy_in(there, at, FileTier::block);
     fresh_page(2);
-    CHECK_THROWS_AS(tier.copy_out(at, there, FileTier::block), Error);  // the 1s reach the pinned page; here are 2s
+    CHECK_THROWS_AS(tier.copy_out(at, there, FileTier::block), Error);  // the 1s arrive in the pinned page, but `at` maps 2s
     CHECK(first() == 2);
     tier.release(at);
     tier.copy_out(at, there, FileTier::block);
@@ -333,7 +333,7 @@ TEST_CASE("the CPU cannot read elements of a tensor in the tier") {
   CHECK_THROWS_AS(there.values<float>(), Error);
 }
 
-// A Memory that makes a check whenever a block is returned.
+// A Memory that runs a check whenever a block is returned.
 class Watching final : public Memory {
  public:
   explicit Watching(std::function<void()> look) : look_(std::move(look)) {}
@@ -370,7 +370,7 @@ TEST_CASE("a folder that does not exist or has no room is refused in three lines
   const test::TemporaryFolder folder;
   FileTier tier(folder.path());
   CHECK_THAT(error_of([&] { tier.take(std::int64_t{1} << 43); }), says("no room for offloaded tensors") && says(" free"));
-  CHECK(tier.take(100) != nullptr);  // still usable
+  CHECK(tier.take(100) != nullptr);  // the tier is still usable
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Windows over tensors of odd lengths, one in memory and one in a file: sums must reach every element once.
+// Tests windows over tensors of odd lengths, one in memory and one in a file. Sums over windows must include every element
+// once.
 #include "src/tier/windows.hpp"
 
 #include <numeric>

@@ -1,8 +1,9 @@
-// One rank's flag pages (flag_page.hpp) in all its groups. After this rank has left a group, its flag page stays allocated
-// until all other members have left too. The next create() frees it, or the destructor of FlagPages does, at the end of this
-// rank's world. Peers that are still in their last call may read the flag page even then. By that time this world allocates
-// nothing more, and a flag page is too small for the arena to return its memory to the system (Arena::kept_bytes). The
-// memory exists until the last peer unmaps it.
+// FlagPages holds one rank's flag pages (flag_page.hpp) in all its groups. After this rank has left a group, the rank's flag
+// page stays allocated until all other members have left too. The next create() after all members have left frees the flag
+// page. The destructor of FlagPages, at the end of this rank's world, frees all remaining flag pages. When the destructor
+// runs, peers that are still in their last call may read one of these flag pages. The contents stay valid for two reasons.
+// First, this rank's world allocates no more memory. Second, a flag page is too small for the arena to return its memory to
+// the system (Arena::kept_bytes). The memory of a flag page exists until the last peer unmaps it.
 #pragma once
 #include <memory>
 #include <vector>
@@ -17,8 +18,8 @@ class FlagPages {
   explicit FlagPages(std::unique_ptr<Reach> reach) : reach_(std::move(reach)) {}
 
   Reach& reach() const { return *reach_; }
-  Buffer create(int members);  // a new flag page; also frees flag pages that all members have left
-  void free_later(Buffer page, int members) { left_.push_back({std::move(page), members}); }  // to be freed later
+  Buffer create(int members);  // a new flag page; first frees flag pages that all members have left
+  void free_later(Buffer page, int members) { left_.push_back({std::move(page), members}); }  // frees it later
 
  private:
   struct Left {

@@ -19,8 +19,8 @@ MappedGroup::MappedGroup(std::shared_ptr<FlagPages> pages, Membership membership
                     : reach().map(world_rank(r), static_cast<Location>(membership_.offers[static_cast<std::size_t>(r)]))));
 }
 
-// A pair is a group of two ranks for point-to-point messages in one direction. Each of the two ranks creates its own side at
-// first use. It shows the location of its new flag page on its flag page in the parent group.
+// A pair is a group of two ranks for point-to-point messages in one direction. Each of the two ranks creates its own side of
+// the pair at first use. The rank writes the location of its new flag page to its flag page in the parent group.
 MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
     : site_(parent.site_), page_(site_->create(2)), pages_(2, nullptr) {
   const bool sends = parent.rank() == from;
@@ -34,11 +34,11 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
   store_release(sends ? told.to : told.from, reach().locate(page_.data()));
 }
 
-// Peers may still read sent data on this rank's flag page, so it stays allocated until all other members have left too. The
-// farewell is this rank's last access to another flag page, because that page may be freed afterwards. The other rank of a
-// pair may have left before this rank created its side. Then the other rank's own flag page says that it has left. Only
-// `left`, not `leaving`, guarantees that a rank will never access this rank's flag page again. If the other rank of a pair
-// is still `leaving` at this point, or never creates its side, this flag page stays allocated.
+// Peers may still read sent data on this rank's flag page, so the flag page stays allocated until all other members have
+// left too. The farewell is this rank's last access to a peer's flag page, because the peer's flag page may be freed
+// afterwards. In a pair, the other rank may have left before this rank created its side. If the other rank has left, its
+// flag page shows `left`. Only `left`, not `leaving`, guarantees that the other rank will never access this rank's flag page
+// again. If the other rank of a pair is still `leaving`, or never creates its side, this rank's flag page stays allocated.
 MappedGroup::~MappedGroup() {
   store_release(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -95,11 +95,10 @@ void MappedGroup::say(Slot& slot, const Plan& plan) {
   slot.call[sizeof slot.call - 1] = 0;
 }
 
-// This rank has abandoned its calls. A rank accesses other ranks' memory only within its calls, so `closed` is true from now
-// on.
+// This rank has abandoned its calls, and it accesses other ranks' memory only within calls. So it can set `closed` now.
 void MappedGroup::poison(const std::string& why) noexcept {
   store_release(own().closed, 1);
-  // If a member gave up first, all members already see its reason; this rank's error would only repeat it.
+  // If a member gave up first, all members already see that member's reason, and this rank's error would only repeat it.
   if (std::ranges::any_of(pages_, [](const FlagPage* page) { return page && load_acquire(page->poisoned); })) return;
   FlagPage& page = own();
   const std::size_t length = std::min(why.size(), sizeof page.why - 1);
@@ -108,10 +107,10 @@ void MappedGroup::poison(const std::string& why) noexcept {
   store_release(page.poisoned, 1);
 }
 
-// Compares this rank's newest call with those of the members that are leaving or have left. If two ranks leave at the same
-// time, at least one of them sees that the other is leaving. The other's flag page stays allocated until this rank writes
-// its farewell, in the destructor. On a pair, the receiver has waited for each message of the sender, so no calls are left
-// to compare.
+// Compares this rank's newest call with the newest calls of members that are leaving or have left. If two ranks leave at the
+// same time, at least one of them sees that the other rank is leaving. The other rank's flag page stays allocated until this
+// rank writes its farewell, in the destructor. On a pair, the receiver has waited for every message of the sender, so no
+// calls are left to compare.
 void MappedGroup::leave() {
   store_release(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -121,7 +120,7 @@ void MappedGroup::leave() {
   }
 }
 
-// Compares the newest call that both ranks have finished, unless one of them has used its slot again.
+// Compares the newest call that both ranks have finished, unless one of the two ranks has already reused the call's slot.
 void MappedGroup::compare_newest(int other) {
   const FlagPage& theirs = *page_of(other);
   const std::uint64_t made = load_acquire(theirs.finished), both = std::min(made, own_finished_);
@@ -130,8 +129,8 @@ void MappedGroup::compare_newest(int other) {
   if (ours != 0 && history != 0 && history != abandoned && ours != history) throw_calls_differ(other, both);
 }
 
-// Call `sequence` differs. The flag pages also show up to seven earlier calls, and the error names the first call that
-// differed.
+// Call `sequence` differs. The flag pages also describe up to seven earlier calls, and the error names the first of these
+// calls that differs.
 void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
   const auto slot_in = [](const FlagPage& page, std::uint64_t number) -> const Slot& { return page.slot[number % slots]; };
   const FlagPage& theirs = *page_of(other);
@@ -148,7 +147,8 @@ bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
 }
 
 // A member that has left has finished all its calls, and its flag page stays allocated until this rank leaves too. The other
-// rank of a pair may have left the parent without creating its side of the pair. Then it has made no calls on the pair.
+// rank of a pair may have left the parent group without creating its side of the pair. Without its side of the pair, the
+// other rank has made no calls on the pair.
 void MappedGroup::throw_if_left(std::uint64_t sequence, const std::string& words) {
   for (int r = 0; r < size(); ++r) {
     if (r == rank() || !(load_acquire(member(own(), r).gone) || (left_parent_ && load_acquire(*left_parent_)))) continue;

@@ -12,10 +12,9 @@
 namespace chorale::mapped {
 namespace {
 
-constexpr std::int64_t afar_bytes =
-    128 << 10;  // size of the pieces that are read from unmapped memory; fits into the L2 cache
+constexpr std::int64_t afar_bytes = 128 << 10;  // size of pieces that are read from unmapped memory; fits into the L2 cache
 constexpr std::int64_t streamed_bytes =
-    16 << 10;  // size of the pieces that are summed and then streamed; fits into the L1 cache
+    16 << 10;  // size of pieces that are summed, then written by non-temporal stores; fits into the L1 cache
 
 bool fills(std::int64_t cache_bytes, const Plan& plan) {
   const Problem& p = plan.problem;
@@ -58,14 +57,14 @@ bool MappedOperation::progress() {
   return false;
 }
 
-// Performs the steps of the current part that are ready. True once all steps are done.
+// Performs all steps of the current part that are ready. Returns true once all steps are done.
 bool MappedOperation::go_on() {
   const auto& actions = part_->program.actions;
   for (std::size_t a = first_open_; a < actions.size(); ++a) {
     if (!done_[a]) {
       const Action& action = actions[a];
       const bool takes_time = action.kind != Kind::send || !action.also_into.empty();
-      if (unshown_ && takes_time) flush();  // other ranks may be waiting for the bits of earlier steps
+      if (unshown_ && takes_time) flush();  // other ranks may wait for the bits of earlier steps
       if (!ready(action)) continue;
       perform(action);
       done_[a] = 1;
@@ -99,7 +98,8 @@ bool MappedOperation::enter() {
   return true;
 }
 
-// If one rank must run the call in slices, all ranks must. So each rank first looks at the flag pages of all others.
+// If one rank must run the call in slices, all ranks must run it in slices. So each rank first looks at the flag pages of
+// all other ranks.
 bool MappedOperation::agree() {
   if (unshown_) flush();
   for (int r = 0; r < group_.size(); ++r)
@@ -110,8 +110,8 @@ bool MappedOperation::agree() {
   return agreed_ = true;
 }
 
-// Begins a part. The other ranks see this only after flush(), which must follow the copy of the input, because they may then
-// write to this rank's buffers.
+// Begins a part. The other ranks see only after flush() that this rank has begun, and may then write to this rank's buffers.
+// So the input must be copied before flush().
 void MappedOperation::begin(const CallPart& part, std::int64_t first) {
   if (part_ != &part) {
     part_ = &part;
@@ -140,7 +140,7 @@ bool MappedOperation::meet(int rank) {
   if (!has_reached(load_acquire(slot.word), tag_)) return false;
   if (other.known == run_.sequence) return other.met = parts_, true;
   if (const std::uint64_t history = load_acquire(slot.history); history != run_.history) [[unlikely]] {
-    if (history == abandoned) return false;  // examine() will throw the reason
+    if (history == abandoned) return false;  // examine() will throw an error with the reason
     if (history != 0 && run_.history != 0) group_.throw_calls_differ(rank, run_.sequence);
   }
   other.met = parts_;
@@ -162,7 +162,7 @@ bool MappedOperation::has_happened(const Event& event) {
   const std::uint64_t word = load_acquire(word_of(slot, event.step / bits_of_word));
   if (tag_in(word) == tag_) return word & bit_of(event.step);
   return has_reached(load_acquire(slot.word),
-                     tag_ + one_turn);  // a peer that has begun the next slice has done all steps of this slice
+                     tag_ + one_turn);  // a peer that has begun the next slice has finished this slice
 }
 
 bool MappedOperation::all_happened(const std::vector<Event>& events) {
@@ -226,10 +226,10 @@ void MappedOperation::take(const Action& action) {
     read(spot, 0, action.count, own(action.into));
 }
 
-// If all sources are mapped, sums them in one pass. Otherwise sums in pieces: the kernel reads a piece of each unmapped
-// source, then the pieces are added. Vectors that exceed the caches are also summed in pieces: each piece is summed in the
-// caches, then written to its targets by non-temporal stores. In place this is not worthwhile, because a target is also a
-// source and so is already in the caches.
+// If all sources are mapped, this function sums them in one pass. If a source is not mapped, it sums in pieces: the kernel
+// reads a piece of each unmapped source, then the pieces are added. If the vectors exceed the caches, the sum is also
+// computed in pieces: each piece is summed in the caches, then written to the targets by non-temporal stores. In an in-place
+// call, non-temporal stores are not worthwhile, because a target is also a source and so is already in the caches.
 void MappedOperation::sum(const Action& action) {
   const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
   const bool streams = streams_ && !in_slices_ && !plan_.problem.in_place;
@@ -276,7 +276,8 @@ void MappedOperation::flush() {
   unshown_ = false;
 }
 
-// Copies the output out of a bounce buffer, if there is one. Returns true once no other rank reads this rank's memory.
+// Copies the output from the bounce buffer to the caller's buffer, if there is a bounce buffer. Returns true once no other
+// rank reads this rank's memory.
 bool MappedOperation::finish() {
   const Program& program = part_->program;
   if (!given_back_) places_.give_back(first_, part_->problem);
@@ -316,7 +317,7 @@ void MappedOperation::abandon() noexcept {
 }
 
 bool MappedOperation::may_be_written() noexcept {
-  if (!running_ || !entered_ || whole_.program.staged) return false;  // staged: peers read only the flag page
+  if (!running_ || !entered_ || whole_.program.staged) return false;  // if staged, peers read only the flag page
   for (int r = 0; r < group_.size(); ++r)
     if (r != group_.rank() && group_.is_at(r, run_.sequence, first_tag_)) return true;
   return false;
@@ -325,7 +326,7 @@ bool MappedOperation::may_be_written() noexcept {
 void MappedOperation::leave() {
   running_ = false;
   group_.finished(run_.sequence);
-  // Prefetches the cache line of the next slot for writing. Peers have read this line, so other cores hold copies of it.
+  // Prefetches the first cache line of the next slot for writing, because other cores may hold copies of this line.
   __builtin_prefetch(&group_.own().slot[(run_.sequence + 1) % slots], 1);
 }
 

@@ -1,12 +1,12 @@
-// One collective of a group on mapped memory. It runs a Program (program.hpp); ranks show their progress on flag pages
-// (flag_page.hpp).
+// A MappedOperation runs one collective of a group on mapped memory. The operation executes a Program (program.hpp), and
+// ranks show their progress on flag pages (flag_page.hpp).
 //
-// An operation allocates only in its first run. Peers cannot map ordinary buffers. For such buffers, the first run allocates
-// bounce buffers in symmetric memory (places.hpp), the programs of slices (slices.hpp), or space for data that the kernel
-// reads. If vectors to be summed exceed the caches, it allocates space for one piece.
+// After its first run, an operation allocates no memory. Peers cannot map ordinary buffers. For ordinary buffers, the first
+// run allocates memory: bounce buffers in symmetric memory (places.hpp), programs of slices (slices.hpp), or space for data
+// that the kernel reads. If the vectors to be summed exceed the caches, the first run also allocates space for one piece.
 //
-// Cost on two cores: a step whose data are ready takes some tens of ns in addition to the copy. A step also waits for the
-// transfer of the peer's flag-page cache line from core to core.
+// Cost on two cores: a step whose data are ready takes some tens of ns in addition to the copy. A step also waits until the
+// peer's flag-page cache line is transferred from core to core.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/places.hpp"
@@ -29,17 +29,17 @@ class MappedOperation final : public Operation {
 
  private:
   struct Peer {
-    std::uint64_t known = 0, met = 0;  // the newest call, and the newest part, that the peer is known to have begun
-    const Slot* slot = nullptr;        // the slot of the current call on the peer's flag page
+    std::uint64_t known = 0, met = 0;  // the newest call and the newest part that the peer has begun, as far as known
+    const Slot* slot = nullptr;        // the current call's slot on the peer's flag page
     Whereabouts where = {};
-    std::byte* mapped[3] = {};  // by Place: where the peer's buffer is mapped in this process; null if it is not
+    std::byte* mapped[3] = {};  // by Place: address of the peer's buffer in this process; null: not mapped
   };
 
   bool go_on();
-  bool enter();  // occupies this call's slot; false if a member still uses it
-  bool agree();  // decides with all ranks whether to run in slices; false until all have begun the call
+  bool enter();  // occupies this call's slot; false: a member still uses the slot
+  bool agree();  // agrees with all ranks on whether to run in slices; false until all ranks have begun the call
   void begin(const CallPart& part, std::int64_t first);
-  bool meet(int rank);  // whether that rank has begun this part; throws if it made a different call
+  bool meet(int rank);  // whether `rank` has begun this part; throws if it made a different call
   bool has_happened(const Event& event);
   bool all_happened(const std::vector<Event>& events);
   bool ready(const Action& action);
@@ -48,15 +48,15 @@ class MappedOperation final : public Operation {
   void sum(const Action& action);
   void read(const Spot& spot, std::int64_t first, std::int64_t count, void* into);
   void copy(void* to, const void* from, std::int64_t bytes) const;
-  void publish(std::size_t a);  // marks step a as happened. Peers see this at once, but bits in word 0 only after flush()
+  void publish(std::size_t a);  // marks step a as done; peers see the mark at once, or after flush() if it is in word 0
   void flush();
   bool finish();
   void leave();
   int awaited_by(const Action& action);
 
-  const std::byte* seen(const Spot& spot) const;  // address of a spot of any rank; null if it is not mapped
+  const std::byte* seen(const Spot& spot) const;  // address of a spot of any rank; null: not mapped
   std::byte* own(const Spot& spot) const { return places_.of(spot.place) + spot.first * element_; }
-  std::byte* there(const Spot& spot) const {  // address of a spot of another rank; it must be mapped
+  std::byte* there(const Spot& spot) const {  // address of a mapped spot of a different rank
     const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
     const int which = static_cast<int>(spot.place);
     return other.mapped[which] + (spot.first + (other.where.stays[which] ? 0 : first_)) * element_;
@@ -68,13 +68,13 @@ class MappedOperation final : public Operation {
   MappedGroup& group_;
   const Plan plan_;
   const std::int64_t element_;
-  const bool streams_;  // use non-temporal stores, because the data of all ranks together exceed the last-level cache
+  const bool streams_;  // use non-temporal stores: the data of all ranks exceed the last-level cache
   const CallPart whole_;
   Slices slices_;
   BufferPlaces places_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
-  std::vector<std::uint64_t> words_;  // the words of this part on this rank's flag page
+  std::vector<std::uint64_t> words_;  // this part's words on this rank's flag page
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Buffer room_;
@@ -84,11 +84,11 @@ class MappedOperation final : public Operation {
   Slot* slot_ = nullptr;
   bool running_ = false, entered_ = false, agreed_ = false, in_slices_ = false, own_output_mapped_ = false;
 
-  // The current part, the whole call or a slice:
+  // The current part, which is the complete call or a slice:
   const CallPart* part_ = nullptr;
-  std::int64_t slice_ = 0, first_ = 0;  // the index and the first element of the slice
+  std::int64_t slice_ = 0, first_ = 0;  // the slice's index and first element
   std::uint64_t moved_ = 0;
-  // The number of parts so far; the tags of this part and of the call's first part.
+  // The number of parts so far, the tag of the current part, and the tag of the call's first part.
   std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;
   std::size_t first_open_ = 0, at_the_end_ = 0;
   bool unshown_ = false, given_back_ = false;

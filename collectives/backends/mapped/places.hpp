@@ -1,11 +1,11 @@
-// Decides where peers find a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not
-// mapped. Either the kernel reads them for a peer, or they are copied to and from a bounce buffer in symmetric memory. The
-// first call that needs a bounce buffer allocates it.
+// Decides how peers access a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not
+// mapped: either the kernel reads them for a peer, or they are copied to and from a bounce buffer in symmetric memory. The
+// first call that needs a bounce buffer allocates the bounce buffer.
 //
 //   buffer                                         peers access
 //   mapped                                         the buffer
 //   ordinary, in a call that is cut into slices    a bounce buffer of one slice (so all ranks run the call in slices)
-//   ordinary, other calls, up to copied_up_to      a bounce buffer of the whole vector
+//   ordinary, other calls, up to copied_up_to      a bounce buffer of the complete vector
 //   ordinary, other calls, larger                  the buffer, through the kernel; or a bounce buffer if that is forbidden
 #pragma once
 #include "collectives/backends/mapped/reach.hpp"
@@ -16,10 +16,10 @@ namespace chorale::mapped {
 constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(Place::output);
 constexpr int scratch = static_cast<int>(Place::scratch);
 
-struct Whereabouts {     // what a rank tells its peers about its buffers
+struct Whereabouts {     // the information about a rank's buffers that peers get
   Location location[3];  // of input, output and scratch
-  bool stays[3];         // true: all slices use this location in turn; false: slices are consecutive from this location
-  bool in_slices;        // this rank's buffers are ordinary, so it can run the call only in slices
+  bool stays[3];         // true: all slices use this location in turn; false: slices follow one another from here
+  bool in_slices;        // this rank's buffers are ordinary, so the call must run in slices
 };
 
 class BufferPlaces {
@@ -27,9 +27,10 @@ class BufferPlaces {
   BufferPlaces(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count, bool streams);
 
   void start(const Run& run) { vector_[input] = run.input, vector_[output] = run.output; }
-  const Whereabouts& find();  // decides where peers find this rank's buffers in the run
-  // Call take_in when a part begins at element `first`, and give_back when it is over. If there are bounce buffers, these
-  // functions copy the part's input in and its output out.
+  const Whereabouts& find();  // decides how peers access this rank's buffers in this run
+  // Call take_in when a part that starts at element `first` begins, and give_back when the part is over. If there are bounce
+  // buffers, take_in copies the part's input to its bounce buffer, and give_back copies the part's output to the caller's
+  // buffer.
   void take_in(std::int64_t first, const Problem& part) {
     for (const int which : {input, output})
       if (!where_.stays[which]) place_[which] = at(which, first);

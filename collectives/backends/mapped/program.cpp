@@ -68,7 +68,8 @@ class Compiler {
     return sum;
   }
 
-  // The offset of a send's data in the sender's stage, which holds the data of the rank's sends one after another.
+  // Returns the offset of a send's data in the sender's stage. The stage holds the data of all sends of the rank one after
+  // another.
   std::int64_t stage_place(int sender, int s) const {
     if (!program_.staged) return -1;
     std::int64_t sum = 0;
@@ -94,13 +95,13 @@ class Compiler {
       action.events.push_back({message.sender, message.sender_step});
       action.from.push_back(sent(message));
     }
-    if (step.kind == Kind::recv_reduce)  // in rank order, including this rank's own contribution
+    if (step.kind == Kind::recv_reduce)  // rank order, including this rank's contribution
       std::sort(action.from.begin(), action.from.end(), [](const Spot& a, const Spot& b) { return a.rank < b.rank; });
     return action;
   }
 
-  // Whether the sender may write to the receiver's target while `maker` runs. The maker is the sender's recv_reduce whose
-  // result is sent; −1 if there is none.
+  // Whether the sender may write to the receiver's target while `maker` runs. The maker is the recv_reduce that produces the
+  // sent data; −1 if there is none.
   bool can_be_written(const MappedMessage& message, int maker) const {
     const Step& sender = step(message.sender, message.sender_step);
     const Step& receiver = step(message.receiver, message.receiver_step);
@@ -109,8 +110,8 @@ class Compiler {
     if (maker < 0) return false;
     const Problem& problem = ranks_[index(message.receiver)].problem();
     const auto& made_from = incoming_[index(message.sender)][index(maker)];
-    // Earlier steps of the receiver may access the target. Writing is safe if only the maker still reads the data there,
-    // because it reads each element before it writes that element.
+    // Earlier steps of the receiver may access the target. Writing is safe if only the maker still reads the target, because
+    // the maker reads each element before it writes that element.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
       const Step& other = step(message.receiver, before);
       const auto& readers = outgoing_[index(message.receiver)][index(before)];
@@ -121,7 +122,7 @@ class Compiler {
     });
   }
 
-  // The recv_reduce whose result this send passes on unchanged; −1 if there is none.
+  // Returns the recv_reduce whose complete result this send forwards; −1 if there is none.
   int maker_of(int rank, int s) const {
     const Step& send = step(rank, s);
     if (send.after.size() != 1) return -1;
@@ -150,8 +151,8 @@ class Compiler {
     }
   }
 
-  // Called once it is decided which data are staged and which data senders write. Determines which steps the flag page
-  // shows, and for which receiving steps this rank waits.
+  // Determines which steps the flag page shows, and for which receiving steps this rank waits. Call this function after
+  // merge_sends(), which decides which data senders write.
   void finish(int s) {
     Action& action = program_.actions[index(s)];
     action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !program_.staged);

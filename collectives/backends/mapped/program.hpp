@@ -1,15 +1,15 @@
-// A schedule compiled for memory that peers can map. A message needs no buffer: the receiver reads the sender's memory once
-// the sender's step has happened. So a rank must know the steps of all ranks. It computes these steps itself, because all
-// schedules are functions of the same problem.
+// A Program is a schedule that is compiled for memory that peers can map. A message needs no buffer: the receiver reads the
+// sender's memory once the sender's step is done. So a rank must know the steps of all ranks. The rank computes these steps
+// itself, because all schedules are functions of the same problem.
 //
 //   send                     shows that its data are ready; small data are copied to this rank's flag page (flag_page.hpp)
 //   recv                     waits for the sender's step, then copies the data
 //   recv_reduce              waits for all senders, then reduces directly from their memory
-//   recv_reduce, then send   writes the sum also to the next receivers, in the same pass; their recv only waits
-//   put                      writes to the receiver's memory; the recv only waits. For senders that would otherwise be idle
+//   recv_reduce, then send   writes the sum to the next receivers too, in the same pass; their recv only waits
+//   put                      writes to the receiver's memory; the recv only waits. For senders that would be idle
 //
-// A step that waits for a send of its own rank waits until the receivers have read the data. If the data were staged (copied
-// to the flag page), the step need not wait.
+// If a step waits for a send of its own rank, it waits until the receivers have read the data. If the data were staged
+// (copied to the flag page), the step need not wait.
 #pragma once
 #include <vector>
 
@@ -17,19 +17,19 @@
 
 namespace chorale::mapped {
 
-// A step of another rank that must have happened.
+// A step of a different rank that must be done.
 struct Event {
   int rank;
   int step;
-  bool only_if_read = false;  // no need to wait if this rank itself wrote the data to that rank's memory
+  bool only_if_read = false;  // if this rank itself wrote the data to that rank's memory, do not wait
 };
 
-// Where data begin in the memory of any rank of the group.
+// The position of the first element of some data, in the memory of any rank of the group.
 struct Spot {
   int rank;  // rank in the group
   Place place;
   std::int64_t first;
-  std::int64_t staged = -1;  // offset in the stage of that rank's flag page, in elements; −1: not staged
+  std::int64_t staged = -1;  // offset in the stage of the rank's flag page, in elements; −1: not staged
 };
 
 struct Action {
@@ -38,10 +38,10 @@ struct Action {
   Spot into{};                  // the target on this rank; unused by sends
   std::vector<Spot> from;       // the sources; for a send, the data that it sends
   std::vector<Spot> also_into;  // targets on other ranks, to which this rank writes directly
-  // For a recv: true: the sender writes the data, if it has mapped this rank's output. Then this action only waits for the
-  // sender.
+  // For a recv. True: if the sender has mapped this rank's output, the sender writes the data, and this action only waits
+  // for the sender.
   bool written = false;
-  bool shown = false;          // the flag page shows that this step has happened, because other ranks check it
+  bool shown = false;          // the flag page shows when this step is done, because other ranks check it
   std::vector<Event> events;   // steps of senders to wait for
   std::vector<int> after;      // steps of this rank to wait for
   std::vector<Event> readers;  // for each send in `after`, the receiving steps to wait for
@@ -49,12 +49,12 @@ struct Action {
 
 struct Program {
   std::vector<Action> actions;
-  std::vector<Event> at_the_end;  // steps of other ranks that read this rank's memory; the call ends after these steps
-  bool staged = false;            // all sent data pass through the stages of the flag pages
+  std::vector<Event> at_the_end;  // reads of this rank's memory by other ranks; the call ends after these steps
+  bool staged = false;            // all sent data are copied to the stages of flag pages
   std::int64_t scratch_count = 0;
 };
 
-constexpr std::int64_t never_staged = -1;  // passed as `stage_elements`: no data are staged
+constexpr std::int64_t never_staged = -1;  // as `stage_elements`: no data are staged
 // Compiles the program of `rank`. Data are staged if each rank sends at most `stage_elements` elements.
 Program compile(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements);
 

@@ -1,7 +1,8 @@
-// How ranks of one host access each other's memory (reach.hpp). Each rank has an arena, which is memory that all other ranks
-// map. The kernel can also read ordinary memory of another rank, by process_vm_readv, if this is allowed. A rank cannot test
-// that alone. So it tests the system call on its own process, and reads from Yama's ptrace_scope whether the call also works
-// on other processes.
+// Implements the access of ranks to each other's memory on one host (reach.hpp). Each rank has an arena, which is memory
+// that all other ranks map. If the system allows it, a rank can also read ordinary memory of another rank by
+// process_vm_readv. A rank alone cannot test whether the system allows process_vm_readv on other processes. So the rank
+// tests the system call on its own process. The rank also reads Yama's ptrace_scope, which says whether the system call
+// works on other processes.
 #include "collectives/backends/mapped/shared_reach.hpp"
 
 #include <fmt/format.h>
@@ -25,9 +26,10 @@
 namespace chorale::mapped {
 namespace {
 
-// The size of an arena in bytes. It is the size of the machine's memory, because untouched pages cost nothing. But if the
-// address space is limited (ulimit -v), each rank needs addresses for the arenas of all ranks, and for its own libraries and
-// heap. Then the arenas share half of the free addresses of the rank that has the fewest.
+// Returns the size of an arena in bytes. By default, an arena is as large as the machine's memory, because untouched pages
+// cost nothing. But if the address space is limited (ulimit -v), a rank needs addresses for the arenas of all ranks, its
+// libraries and its heap. With such a limit, the arenas share half of the free addresses of the rank that has the fewest
+// free addresses.
 std::int64_t arena_bytes(const mpi::Runtime& host) {
   constexpr std::int64_t fewest = 16 << 20;
   const std::int64_t left = free_addresses(), each = left < 0 ? memory_bytes() : left / 2 / host.size();
@@ -41,13 +43,13 @@ std::int64_t arena_bytes(const mpi::Runtime& host) {
   return least;
 }
 
-// Peers map a rank's arena and find data in it by offset. Memory outside the arena is ordinary, and only the kernel can read
-// it for a peer.
+// Peers map a rank's arena and find data in the arena by offset. Memory outside the arena is ordinary memory, and only the
+// kernel can read it for a peer.
 class SharedReach final : public Reach {
  public:
   SharedReach(const mpi::Runtime& runtime, bool can_read)
       : arena_(arena_bytes(runtime)), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process; has no effect without Yama
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process; has no effect if Yama is off
     const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
     mpi::polling_barrier(runtime.world());
@@ -100,8 +102,8 @@ class SharedReach final : public Reach {
 
 }  // namespace
 
-// With ptrace_scope 1, a process may read only its child processes, unless the target process allows more by prctl. Our
-// ranks do that.
+// With ptrace_scope 1, a process may read only its child processes, unless the target process allows other readers by prctl.
+// Chorale's ranks call prctl.
 DirectReads direct_reads() {
   char from = 'x', to = 0;
   const iovec local{&to, 1}, remote{&from, 1};
@@ -114,7 +116,8 @@ DirectReads direct_reads() {
 }
 
 std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host) {
-  // All ranks must act alike. So if one rank may not read its peers' memory, no rank does.
+  // All ranks must use the same method. So if one rank is not allowed to read its peers' memory, no rank reads its peers'
+  // memory.
   const bool all_can = mpi::ranks_where(host.world(), !direct_reads().work).empty();
   return std::make_unique<SharedReach>(host, all_can);
 }

@@ -1,4 +1,4 @@
-// The Reach of processes on one host: each rank has an arena, which is memory that all other ranks map (shared_reach.cpp).
+// The Reach for processes on one host. Each rank has an arena, which is memory that all other ranks map (shared_reach.cpp).
 #pragma once
 #include <memory>
 #include <string>
@@ -10,9 +10,9 @@ namespace chorale::mapped {
 
 struct DirectReads {
   bool work = false;
-  std::string detail;  // the system call that works, or why it does not
+  std::string detail;  // the system call that works, or the reason why it does not work
 };
-DirectReads direct_reads();  // whether ordinary memory of other processes can be read
+DirectReads direct_reads();  // whether this process can read ordinary memory of other processes
 
 std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host);  // collective among the ranks of one host
 

@@ -1,11 +1,11 @@
 // Cuts a large call into slices. In an all_reduce, a reduce or a broadcast, each element of the result depends only on the
-// same element of the inputs. So the call equals a sequence of calls, one per slice. Calls are cut if a rank's buffers are
-// in ordinary memory, which peers cannot map. Such buffers are copied through a bounce buffer in symmetric memory. A slice
-// is still in the L2 cache when peers read it; a whole vector would not be.
+// same element of the inputs. So the call equals a sequence of calls, one per slice. A call is cut if a rank's buffers are
+// in ordinary memory, which peers cannot map. Ordinary buffers are copied through a bounce buffer in symmetric memory. A
+// slice is still in the L2 cache when peers read the slice. A complete large vector would not fit into the L2 cache.
 //
 //   buffers       | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory on at least one rank
 //                      ⇅
-//   bounce buffer |  slice  |                                     symmetric memory for one slice, for all slices in turn
+//   bounce buffer |  slice  |                                     symmetric memory, which all slices use in turn
 #pragma once
 #include <memory>
 
@@ -14,7 +14,7 @@
 
 namespace chorale::mapped {
 
-// One run of an operation handles a whole call or one of its slices.
+// A part of a run: the complete call or one of its slices.
 struct CallPart {
   CallPart(const Plan& plan, std::int64_t stage_elements);
   Problem problem;
@@ -26,11 +26,11 @@ class Slices {
  public:
   Slices(const Plan& plan, std::int64_t most_bytes);  // keeps a reference to the plan
 
-  bool worth_it() const { return number_ > 1; }    // whether the call may be cut; equal on all ranks
+  bool worth_it() const { return number_ > 1; }    // whether the call may be cut; the same on all ranks
   std::int64_t number() const { return number_; }  // number of slices
   std::int64_t first(std::int64_t slice) const { return slice * each_; }
-  std::int64_t each() const { return each_; }  // elements per slice; the last may have fewer
-  const CallPart& part(std::int64_t slice);    // compiled when first requested
+  std::int64_t each() const { return each_; }  // elements per slice; the last slice may be shorter
+  const CallPart& part(std::int64_t slice);    // compiles the part at the first request
 
  private:
   const Plan& plan_;

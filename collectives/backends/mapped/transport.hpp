@@ -1,5 +1,5 @@
-// The common part of the two backends on mapped memory, shm and threads. They differ in how a rank accesses another rank's
-// memory (Reach), and in how ranks exchange numbers during set-up.
+// The common part of the backends shm and threads, which use mapped memory. The two backends differ in how a rank accesses
+// another rank's memory (Reach), and in how ranks exchange numbers during set-up.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 
@@ -23,7 +23,7 @@ class MappedTransport : public Transport {
 
  private:
   std::shared_ptr<FlagPages> pages_;
-  Buffer page_;  // held between offer() and join()
+  Buffer page_;  // the new flag page, between offer() and join()
 };
 
 }  // namespace chorale::mapped

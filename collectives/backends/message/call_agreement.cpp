@@ -14,7 +14,8 @@
 namespace chorale {
 namespace {
 
-// A hash of a group's id, members and group numbers. A rank is never in two groups with the same members and numbers.
+// Returns a hash of a group's id, its members, and the members' numbers for the group. A rank is never in two groups with
+// the same members and numbers.
 std::uint64_t incarnation_of(const Membership& group) {
   std::uint64_t hash = group.id;
   for (std::size_t i = 0; i < group.members.size(); ++i)
@@ -52,7 +53,7 @@ void CallAgreement::examine() {
   control_.listen();
   auto& inbox = control_.inbox();
   for (auto message = inbox.begin(); message != inbox.end();) {
-    // A question about a call that this rank has not reached is kept until it reaches that call.
+    // If a peer asks about a call that this rank has not made yet, the question is kept until this rank makes that call.
     const bool is_early = message->kind == ControlMessage::Kind::ask && calls_.calls() < message->sequence;
     if (message->to != own_ || is_early || message->kind == ControlMessage::Kind::news) {
       ++message;
@@ -65,7 +66,7 @@ void CallAgreement::examine() {
   if (!gave_up_.empty()) throw_gave_up(gave_up_, "");
 }
 
-// Reads only the control messages that say that a peer closed or left. The caller waits only for these, so this function
+// Reads only the control messages `closed` and `farewell`. The caller waits only for these messages, so this function
 // compares no calls.
 void CallAgreement::hear_out() noexcept try {
   control_.listen();
@@ -74,7 +75,7 @@ void CallAgreement::hear_out() noexcept try {
     if (message.to == own_ && says_closed) read(message);
     return message.to == own_ && says_closed;
   });
-} catch (const std::exception&) {  // the caller continues to wait, up to its own time limit
+} catch (const std::exception&) {  // the caller waits again, up to its own time limit
 }
 
 void CallAgreement::read(const ControlMessage& message) {
@@ -128,10 +129,10 @@ void CallAgreement::close() noexcept {
   if (!std::exchange(has_closed_, true)) send_all(message(ControlMessage::Kind::closed));
 }
 
-// Throws if a peer left the group before it made call `sequence`. A farewell alone is not an error, because it may overtake
-// the sender's last data messages. So this function compares the numbers of calls. The farewell on a pair always comes
-// before the one on its parent group. So if a peer left the parent and no farewell came for the pair, the peer never created
-// the pair and sent nothing on it.
+// Throws if a peer left the group before it made call `sequence`. A farewell alone is not an error, because a farewell may
+// overtake the sender's last data messages. So this function compares the numbers of calls. A peer sends the farewell of a
+// pair before the farewell of the parent group. If a peer left the parent group without a farewell for the pair, the peer
+// never created the pair and sent no messages on the pair.
 void CallAgreement::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);
@@ -144,7 +145,7 @@ void CallAgreement::refuse_after_farewell(std::uint64_t sequence) const {
     throw_left(other, 0, control_.rank(), sequence, calls_.words_of(sequence));
 }
 
-// On a pair, the receiver has waited for each message of the sender, so no calls are left to compare.
+// On a pair, the receiver has waited for every message of the sender, so no calls are left to compare.
 void CallAgreement::leave() {
   send_all(message_about(ControlMessage::Kind::farewell, calls_.calls()));
   if (is_pair()) return;
@@ -193,8 +194,8 @@ void CallAgreement::wrong_length(int peer, const std::string& words, std::int64_
               "make the same calls in the same order on all ranks of a group");
 }
 
-// Asks the peers about the current call after 64, 128, 256, … checks. A slow peer is not an error, and must not be flooded
-// with control messages.
+// Asks the peers about the current call after 64, 128, 256, … checks. The intervals grow, because a slow peer is not an
+// error and must not be flooded with control messages.
 void CallWatch::examine() {
   constexpr std::uint64_t patience = 64;
   agreement_->examine();

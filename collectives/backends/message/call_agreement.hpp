@@ -1,28 +1,34 @@
-// Detects that ranks make different calls, or that a rank gave up or left. Every rank then gets an error instead of a hang.
-// Ranks detect the problem by control messages (control.hpp):
+// Detects that the ranks of a group made different calls, or that a rank gave up or left the group. Every rank then gets an
+// error instead of a hang. Ranks detect such a problem by control messages (control.hpp):
 //
 //   rank 1 waits long in its call 7, an all_gather        ask ──→  rank 0, whose call 7 was a broadcast, throws and gives up
 //   rank 1 learns why                                       ←── poison "rank 0 called broadcast …, rank 1 all_gather …"
 //   rank 1 gives up too; both stop receiving           closed ──→  ←── closed
 //
-// A rank that leaves a group sends a farewell to each other member. The farewell carries the number of calls that the rank
-// made, and their history. A history is a hash that is equal on ranks whose calls are the same. A rank that waits in a call
-// that the departed rank never made throws at once. The histories are compared too, because the last calls of two ranks may
-// differ although neither rank waits for the other. An example is two broadcasts from different roots.
+// A rank that leaves a group sends a farewell to all other members. The farewell contains the number of calls that the rank
+// made, and the history of these calls. A history is a hash; two ranks have the same history if they made the same calls. If
+// a rank waits in a call that the departed rank never made, the waiting rank throws at once. The histories are compared too,
+// because the last calls of two ranks may differ although neither rank waits for the other. An example is two broadcasts
+// from different roots.
 //
-// A CallAgreement belongs to a group. It holds the newest calls that this rank made in the group (history.hpp), and what
-// this rank has learned from control messages. A CallWatch belongs to an operation and watches its current call.
+// A CallAgreement belongs to a group. The CallAgreement holds the newest calls that this rank made in the group
+// (history.hpp), and the information from received control messages. A CallWatch belongs to an operation and watches the
+// operation's current call.
 //
-// Invariants; tests/collectives/backends/call_agreement_test.cpp checks them for every order of steps and control messages:
+// The following invariants hold. tests/collectives/backends/call_agreement_test.cpp checks them for every order of steps and
+// control messages.
 //
-//   - Calls are compared by their group, sequence and history. A control message names all three exactly. So if the calls of
-//     two ranks agree, no control message makes a rank report a difference, however late it arrives.
-//   - If two ranks' calls differ and one rank waits for the other, both ranks throw once each has read its control messages.
-//   - Suppose that two ranks have left after equally many calls and their newest calls differ. Then at least the rank that
-//     receives the other's farewell last detects the difference, when it leaves or later.
-//   - No rank waits forever in a call that a member never made because it left.
-//   - A rank sends `closed` once, after its last receive on this group has ended. From then on it reads no message from this
-//     group, so a peer that has received `closed` may reuse the buffers of its unfinished sends.
+//   - Calls are compared by group, sequence and history. A control message contains all three values. So if the calls of two
+//     ranks agree, no control message makes a rank report a difference, even if the message arrives late.
+//   - If the calls of two ranks differ and one rank waits for the other, both ranks throw after both have read their control
+//     messages.
+//   - Suppose that two ranks have left after the same number of calls, and that their newest calls differ. Then at least one
+//     of the two ranks detects the difference, when it leaves or later. This is the rank that receives the other rank's
+//     farewell last.
+//   - No rank waits forever in a call that a member never made because the member left.
+//   - A rank sends `closed` once, after its last receive on this group has ended. After sending `closed`, the rank reads no
+//     data messages of this group. So a peer that has received `closed` may reuse the buffers of its unfinished sends to
+//     this rank.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -35,46 +41,48 @@
 
 namespace chorale {
 
-// Point-to-point messages from `from` to `to` use a pair: a group of these two ranks, whose id is the parent's id with this
-// bit set. The two directions between two ranks are two pairs with the same id.
+// Point-to-point messages from rank `from` to rank `to` use a pair, a group of these two ranks. The pair's id is the parent
+// group's id with this bit set. The two directions between two ranks are two pairs with the same id.
 constexpr std::uint32_t pair_bit = 1u << 11;
 Membership pair_of(const Membership& parent, int from, int to);
 
 class CallAgreement {
  public:
   CallAgreement(ControlEndpoint& control,
-                const Membership& group);  // group.offers holds each member's ControlEndpoint::next_number()
+                const Membership& group);  // group.offers: each member's ControlEndpoint::next_number()
   ~CallAgreement();
   const Membership& group() const { return group_; }
   int world_rank(int member) const { return group_.members[static_cast<std::size_t>(member)]; }
 
-  // A hash of a call's history and of this group's incarnation. The incarnation is a hash of the members and their group
-  // numbers. No other group with the same id has the same members and numbers. The result is equal on all ranks.
+  // Returns a hash of a call's history and of this group's incarnation. The incarnation is a hash of the members and their
+  // numbers for the group. No other group with the same id has the same members and numbers. The result is equal on all
+  // ranks.
   std::uint64_t mark(std::uint64_t history) const { return (history ^ incarnation_) * 0x9e3779b97f4a7c15u; }
 
   void enter(const Plan& plan) { calls_.enter(plan); }
   void note(const Run& run, std::uint64_t signature) { calls_.note(run, signature); }
-  void examine();  // throws if a control message says that a peer gave up or made a different call
+  void examine();                                            // throws if a peer gave up or made a different call
   void refuse_after_farewell(std::uint64_t sequence) const;  // throws if a member left before that call
   void ask(const std::vector<int>& peers, std::uint64_t sequence);
-  // Whether a control message of this peer asked about this call or a later one. If so, the peer's call equals ours, because
-  // otherwise read() would have thrown.
+  // Whether this peer has asked about this call or about a later call. If the peer has asked, the peer made the same call as
+  // this rank, because otherwise read() would have thrown.
   bool was_asked(int peer, std::uint64_t sequence) const;
 
-  // Tells all members that this rank gives up. Sends nothing if another member gave up first and told this rank, because
-  // that member told all others too.
+  // Tells all members that this rank gives up. Sends nothing if this rank already knows that another member gave up, because
+  // that member has told all members.
   void poison(const std::string& why) noexcept;
   void close() noexcept;  // tells all members that this rank receives nothing more on this group
   bool has_closed(int world_rank) { return hear_out(), closed_.contains(world_rank) || left_.contains(world_rank); }
   // Tells all members that this rank makes no more calls. Throws if a farewell shows that another rank's calls differed.
   void leave();
 
-  // Distributes up to 472 bytes from the group's first member to all others. The first member calls tell() once. On the
-  // others, heard() is true once the bytes have arrived.
+  // tell() and heard() distribute up to 472 bytes from the group's first member to all other members. The first member calls
+  // tell() once. On the other members, heard() returns true once the bytes have arrived.
   void tell(std::span<const char> news) noexcept;
   bool heard(std::span<char> news);
 
-  // Both functions always throw. `sequence` and `words` describe this rank's call, and `theirs` describes the peer's call.
+  // other_call and wrong_length always throw. `sequence` and `words` describe this rank's call, and `theirs` describes the
+  // peer's call.
   [[noreturn]] void other_call(int peer, std::uint64_t sequence, const std::string& theirs) const {
     calls_.differs(peer, sequence, theirs);
   }
@@ -94,10 +102,10 @@ class CallAgreement {
   const Address own_;
   const std::uint64_t incarnation_;
   CallHistory calls_;
-  std::map<int, std::uint64_t> asked_;  // by world rank: the newest call that the rank asked about
-  std::string gave_up_;                 // which peer gave up, and why; every later wait on this group throws this text
+  std::map<int, std::uint64_t> asked_;  // by world rank: the newest call about which the rank asked
+  std::string gave_up_;                 // the peer that gave up, and the reason; all later waits throw this text
   std::set<int> closed_;                // world ranks that have sent `closed`
-  std::map<int, ControlMessage> left_;  // by world rank: the farewells that have arrived
+  std::map<int, ControlMessage> left_;  // by world rank: received farewells
   bool has_poisoned_ = false, has_closed_ = false, has_left_ = false;
 };
 
@@ -110,7 +118,7 @@ class CallWatch {
     agreement_->note(run, signature_);
   }
   void examine();
-  void ask();  // asks all peers once, when this rank knows that one of them made a different call
+  void ask();  // asks all peers once; called when a peer is known to have made a different call
 
  private:
   CallAgreement* agreement_;

@@ -16,10 +16,11 @@ class MpiControlChannel final : public ControlChannel {
     mpi::check(PMPI_Comm_rank(comm_.get(), &rank_));
   }
 
-  // MPI may still be sending some messages, so their memory is never freed. A message that no rank receives stays queued in
-  // MPI, and MPICH would deliver it to a later communicator with the same context id. MPICH reuses a context id only once no
-  // rank has the old communicator. So a rank that has sent messages does not free the communicator, unless it has received
-  // all messages sent to it. In that case all groups ended without an error, and no message is left.
+  // MPI may still be sending some messages, so the memory of these messages is never freed. If no rank receives a message,
+  // the message stays queued in MPI. MPICH would deliver such a message to a later communicator with the same context id.
+  // MPICH reuses a context id only after all ranks have freed the old communicator. So a rank that has sent messages does
+  // not free the communicator, unless the rank has received all messages sent to it. If the rank has received all messages,
+  // all groups ended without an error, and no message is left in MPI.
   ~MpiControlChannel() override {
     if (has_sent_ && !has_received_all_) comm_.release();
     drop_sent();
@@ -35,7 +36,7 @@ class MpiControlChannel final : public ControlChannel {
       Sent& sent = sent_.emplace_back(Sent{message, MPI_REQUEST_NULL});
       has_sent_ = true;
       PMPI_Isend(&sent.message, sizeof(ControlMessage), MPI_BYTE, to, tag, comm_.get(), &sent.request);
-    } catch (const std::exception&) {  // out of memory: the peers' timeouts will end their waiting
+    } catch (const std::exception&) {  // out of memory: the peers' waits end by their timeouts
     }
   }
 
@@ -63,7 +64,7 @@ class MpiControlChannel final : public ControlChannel {
     });
   }
 
-  // Probes only to let MPI make progress on all its messages.
+  // Calls MPI_Iprobe only to let MPI make progress on all messages.
   void move() {
     int ignored = 0;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &ignored, MPI_STATUS_IGNORE);
@@ -111,7 +112,7 @@ void ControlEndpoint::listen() {
   for (ControlMessage message; channel_->receive(message);) take_in(message);
 }
 
-// Keeps a message for an open group. If this rank has left the group, only two kinds of messages matter: a farewell, and
+// Keeps messages for open groups. If this rank has left the group, only two kinds of messages matter: `farewell`, and
 // `closed`, which a rank that gave up sends instead of a farewell.
 void ControlEndpoint::take_in(const ControlMessage& message) {
   const std::uint64_t number = message.to.number;

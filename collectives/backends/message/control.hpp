@@ -1,26 +1,26 @@
 // Control messages are the messages that ranks exchange in addition to the data of their collectives. A control message asks
 // a peer about a slow call, announces that a rank gave up, or says farewell when a rank leaves a group. If no call fails or
-// takes long, farewells are the only control messages. (The backend nccl also sends one for each call, and one for each new
-// communicator.)
+// takes long, farewells are the only control messages. (The backend nccl also sends control messages for each call and for
+// each new communicator.)
 //
 //   rank 0   group 7 ─┐  "in your group 4: which call is your 12th?"    ┌─ group 4   rank 1
 //                     └──────────────── message ───────────────────────▶┘
 //
-// A control message can arrive late. In the picture, rank 0 asked because rank 1 was slow. When the question arrives, rank 1
-// may have finished that call, left the group and joined another. Five rules keep such a message harmless:
+// A control message can arrive late. In the picture, rank 0 asks because rank 1 is slow. When the question arrives, rank 1
+// may have finished that call, left the group and joined a different group. Five rules make late messages harmless:
 //
-//   1. Each rank gives every group that it joins a number: 1, 2, 3, … It never uses a number again. The same group may have
-//      different numbers on two ranks.
-//   2. Members learn each other's numbers while the group is created (Transport::offer). A message carries the recipient's
-//      number of the group, so it reaches exactly the group that it was written for, or no group.
-//   3. A message for a group that this rank has left is dropped, unless it says that its sender left too. For example, the
-//      calls that a farewell names must still be compared with this rank's calls. A message for a group that this rank is
-//      still creating is kept.
-//   4. Two ranks of a group that exchange data in one direction form a pair. Pairs are not numbered: the parent's
+//   1. Each rank numbers the groups that it joins: 1, 2, 3, … A rank never reuses a number. A group may have different
+//      numbers on different ranks.
+//   2. Members exchange their numbers for a group while the group is created (Transport::offer). A control message contains
+//      the recipient's number for the group, so it reaches either the intended group or no group.
+//   3. If a rank has left a group, it drops the group's messages, unless a message says that its sender left too. For
+//      example, the calls in a farewell must still be compared with this rank's calls. If a rank is still creating a group,
+//      it keeps the group's messages.
+//   4. Two ranks of a group that exchange data in one direction form a pair. Pairs have no numbers: the parent group's
 //      number and the direction identify a pair. A pair ends no later than its parent.
-//   5. A farewell is the last message that its sender writes to that group, and it arrives after all earlier messages.
+//   5. A farewell is the last control message that a rank sends to a group, and arrives after all earlier control messages.
 //
-// Group ids (Membership::id) are reused, so they never decide where a message goes.
+// Group ids (Membership::id) are reused, so messages are never addressed by group id.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -34,39 +34,39 @@
 
 namespace chorale {
 
-// The group that a control message is for, by the recipient's number of that group.
+// The destination of a control message: a group, given by the recipient's number for the group.
 struct Address {
   std::uint64_t number = 0;         // the group's number; for a pair, the parent group's number
-  std::int32_t from = -1, to = -1;  // for a pair, its direction in world ranks; otherwise −1
+  std::int32_t from = -1, to = -1;  // for a pair: the direction, as world ranks; otherwise −1
   bool operator==(const Address&) const = default;
 };
 
 struct ControlMessage {
-  // ask: names the sender's call, for the recipient to compare with its own. poison: the sender gave up. closed: the sender
-  // receives no more data messages. news: data from the group's first member. farewell: the sender left.
+  // ask: describes the sender's call, which the recipient compares with its own call. poison: the sender gave up. closed:
+  // the sender receives no more data messages. news: data from the group's first member. farewell: the sender left.
   enum class Kind : std::int32_t { ask, poison, closed, news, farewell };
   Kind kind;
   std::int32_t sender;  // world rank
   Address to;
   std::uint64_t sequence, history;
-  char text[472];  // the call in words; for poison, which rank gave up, and why; for news, 472 bytes of data
+  char text[472];  // describes the call; poison: the rank that gave up, and the reason; news: 472 bytes of data
 };
 
-// Carries control messages between the ranks of a world. Every message arrives, and messages from one rank to another arrive
-// in the order in which they were sent.
+// A ControlChannel transfers control messages between the ranks of a world. Every message arrives, and messages from one
+// rank to another arrive in the order in which they were sent.
 class ControlChannel {
  public:
   virtual ~ControlChannel() = default;
   virtual int rank() const = 0;
   virtual void send(int to, const ControlMessage& message) noexcept = 0;
-  virtual bool receive(ControlMessage& message) = 0;  // false: none has arrived
-  virtual void nothing_more_comes() {}  // called when this rank has received all messages that others sent to it
+  virtual bool receive(ControlMessage& message) = 0;  // false: no message has arrived
+  virtual void nothing_more_comes() {}  // called when this rank has received all messages that other ranks sent to it
 };
 
 std::unique_ptr<ControlChannel> control_channel_over_mpi(MPI_Comm world);  // collective
 
-// Sends and receives one rank's control messages. Holds the numbers of the rank's groups, and the messages for groups that
-// have not ended.
+// A ControlEndpoint sends and receives the control messages of one rank. The ControlEndpoint holds the numbers of the rank's
+// groups, and the unread messages for these groups.
 class ControlEndpoint {
  public:
   using Compare = std::function<void(const ControlMessage& farewell)>;  // throws if the sender made different calls
@@ -77,12 +77,12 @@ class ControlEndpoint {
   int rank() const { return channel_->rank(); }
 
   std::uint64_t next_number();              // the number for a group that this rank is about to join
-  void end(std::uint64_t number) noexcept;  // this rank has ended the group with this number, and its pairs, after an error
-  // This rank has left the group with this number. The world ranks `staying` have not left it yet: `compare` checks their
-  // farewells when they arrive.
+  void end(std::uint64_t number) noexcept;  // after an error, ends this rank's group with this number and the group's pairs
+  // Called when this rank has left the group with this number. The world ranks `staying` have not left the group yet.
+  // `compare` checks their farewells when the farewells arrive.
   void end(std::uint64_t number, std::set<int> staying, Compare compare);
   bool has_left(std::uint64_t number, int rank) const { return left_.contains({number, rank}); }
-  bool all_left();  // whether all members of all groups that this rank left have left too; throws if calls differed
+  bool all_left();  // whether all members have left all groups that this rank has left; throws if calls differed
 
   void send(int to, const ControlMessage& message) noexcept { channel_->send(to, message); }
   void listen();  // receives all messages that have arrived
@@ -97,11 +97,11 @@ class ControlEndpoint {
     Compare compare;
   };
   std::unique_ptr<ControlChannel> channel_;
-  std::uint64_t newest_ = 0;                      // the newest number
+  std::uint64_t newest_ = 0;                      // the newest number of a group
   std::set<std::uint64_t> open_;                  // numbers of groups that have not ended
-  std::set<std::pair<std::uint64_t, int>> left_;  // (number of an open group, world rank that has left the group)
-  std::map<std::uint64_t, Ended> ended_;          // by number: groups that this rank has left, but not all members
-  bool is_complete_ = true;                       // no group of this rank has ended with an error
+  std::set<std::pair<std::uint64_t, int>> left_;  // (number of an open group, world rank that left it)
+  std::map<std::uint64_t, Ended> ended_;          // by number: groups that this rank has left, but some members have not
+  bool is_complete_ = true;                       // no group of this rank has ended by an error
   std::list<ControlMessage> inbox_;
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int unknown = -1;
 
-// Gives each message a group number, and each step the number of the group in which it completes. A step or message gets its
-// number once all steps that it waits for have numbers. The search repeats until nothing changes.
+// Assigns a group number to each message, and to each step the number of the group in which the step completes. A step or
+// message gets its number once all steps that it waits for have numbers. The search repeats until nothing changes.
 class Grouping {
  public:
   explicit Grouping(const std::vector<Schedule>& ranks)
@@ -31,7 +31,7 @@ class Grouping {
   std::vector<MessageGroup> of(int rank) const {
     const auto& steps = ranks_[index(rank)].steps;
     std::map<int, MessageGroup> groups;
-    std::vector<int> first{0};  // index of each step's first message
+    std::vector<int> first{0};  // by step: index of its first message
     for (std::size_t s = 0; s < steps.size(); ++s) {
       first.push_back(first.back() + static_cast<int>(steps[s].peers.size()));
       const bool is_done_here = steps[s].kind != Kind::send && steps[s].kind != Kind::recv;
@@ -56,7 +56,7 @@ class Grouping {
  private:
   int& left(int rank, int step) { return left_[index(rank)][index(step)]; }
 
-  // The group after which all predecessors of a step are over.
+  // Returns the number of the group after which all predecessors of a step are over.
   int ready(int rank, int step) const {
     int latest = 0;
     for (const int before : ranks_[index(rank)].steps[index(step)].after) {
@@ -78,7 +78,8 @@ class Grouping {
     return moved;
   }
 
-  // Messages from one rank to another get numbers in the order of their steps, because they are matched in that order.
+  // Messages from one rank to another get ascending numbers in the order of their steps, because messages are matched in the
+  // order of their steps.
   bool number_messages() {
     bool moved = false;
     std::map<std::pair<int, int>, int> before;
@@ -109,8 +110,8 @@ class Grouping {
   const std::vector<Schedule>& ranks_;
   const std::vector<Message> messages_;
   std::vector<int> of_message_;
-  // over_[rank][step]: the number of the group in which the step completes. left_[rank][step]: the number of the step's
-  // messages that are not in a group yet.
+  // over_[rank][step] is the number of the group in which the step completes. left_[rank][step] counts the step's messages
+  // that are not in a group yet.
   std::vector<std::vector<int>> over_, left_;
   std::map<std::pair<int, int>, int> latest_;
 };

@@ -1,5 +1,5 @@
-// The calls that a rank has made on one group: their number, and the newest 64 of them, in words and as histories. A history
-// is a hash that is equal on all ranks whose calls have been the same so far.
+// A CallHistory records the calls that a rank has made on one group: the number of calls, and the descriptions and histories
+// of the newest 64 calls. A history is a hash that is equal on all ranks that have made the same calls so far.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,16 +15,16 @@ class CallHistory {
  public:
   explicit CallHistory(int world_rank) : rank_(world_rank) {}
 
-  void enter(const Plan& plan);  // remembers the words of a call that this rank may make
+  void enter(const Plan& plan);  // stores the description of a call that this rank may make
   void note(const Run& run, std::uint64_t signature) {
     made_[run.sequence % made_.size()] = {run.sequence, run.history, signature};
     calls_ = run.sequence;
   }
 
   std::uint64_t calls() const { return calls_; }
-  std::uint64_t of(std::uint64_t sequence) const;      // the history at a call; 0: too old, or not compared
-  std::string words_of(std::uint64_t sequence) const;  // a call and the one before it, where the ranks may have diverged
-  void compare(const ControlMessage& message) const;   // throws if the sender made a different call
+  std::uint64_t of(std::uint64_t sequence) const;      // the history up to this call; 0: too old, or not compared
+  std::string words_of(std::uint64_t sequence) const;  // describes this call and the previous call
+  void compare(const ControlMessage& message) const;   // throws if the sender's call differs
   [[noreturn]] void differs(int peer, std::uint64_t sequence, const std::string& theirs) const;
 
  private:

@@ -62,7 +62,7 @@ void MessageOperation::examine() {
   watch_.examine();
 }
 
-// The peer of a message in flight. If there are several, a receive takes precedence.
+// Returns the peer of a message in flight. Receives take precedence over sends.
 int MessageOperation::awaits() {
   int sends_to = -1;
   if (steps_left_ == 0) return sends_to;
@@ -87,7 +87,7 @@ void MessageOperation::release(Indices steps) {
   }
 }
 
-// Local sums and copies come last, so that they overlap the messages.
+// Local sums and copies start last, so that they overlap with the messages.
 void MessageOperation::begin_all() {
   for (;;) {
     if (receives_.any()) {
@@ -114,8 +114,8 @@ void MessageOperation::post(int s) {
   if (under_way == 0) finish(s);
 }
 
-// Called when the messages of step s are over. Performs the step's sum or copy, if it has one. On a device, the sum or copy
-// is only enqueued here, and completes later.
+// Called when the messages of step s are over. Performs the step's sum or copy, if there is one. On a device, this function
+// only enqueues the sum or copy, which completes later.
 void MessageOperation::finish(int s) {
   const FlatStep& step = flat(s);
   if (step.kind == Kind::send || step.kind == Kind::recv) return end(s);

@@ -1,11 +1,11 @@
-// Runs any schedule over a backend that sends messages. A step may begin when the steps that it waits for are over. All such
-// steps begin at once, receives first, so that arriving messages find their buffers.
+// Runs any schedule over a backend that sends messages. A step may begin when the steps that it waits for are over. All
+// steps that may begin are started at once. Receives start first, so that incoming messages find their buffers.
 //
 //   start → post receives, sends → local sums and copies → progress: messages over → steps over → post the released steps
 //
 // A run allocates nothing, and progress() costs O(messages in flight). With a CUDA-aware library, reductions of device
-// buffers run on the GPU and are polled (device_sums.hpp). A reducing step is then over only when its reduction on the GPU
-// has completed.
+// buffers run on the GPU and are polled (device_sums.hpp). If reductions run on the GPU, a reducing step is over only when
+// the GPU has completed the reduction.
 #pragma once
 #include <array>
 #include <memory>
@@ -25,12 +25,12 @@ class Messenger {
  public:
   virtual ~Messenger() = default;
   virtual void start(const Run& run) = 0;           // a run begins
-  virtual bool post(int message, void* place) = 0;  // true: already complete
-  virtual std::span<const int> progress() = 0;      // the messages completed since the last call
-  virtual void examine() {}  // called when there has been no progress for a while; throws if it detects an error
+  virtual bool post(int message, void* place) = 0;  // true: the message is already complete
+  virtual std::span<const int> progress() = 0;      // messages that have completed since the last call
+  virtual void examine() {}                         // called after a while without progress; throws if it detects an error
 
-  // These three are called after an error, like their counterparts in Operation.
-  virtual void cancel() noexcept {}                       // cancels unmatched receives; a send cannot be canceled
+  // These functions are called after an error, like their counterparts in Operation.
+  virtual void cancel() noexcept {}                       // cancels unmatched receives, but no sends
   virtual bool is_receiving() noexcept { return false; }  // whether a receive is still in flight
   virtual bool is_sending() noexcept { return false; }    // whether a send is still in flight
 };
@@ -52,7 +52,7 @@ class MessageOperation final : public Operation {
   bool may_be_read() noexcept override { return messenger_->is_sending(); }
 
  private:
-  // A queue of steps that may begin. Each step enters the queue once per run, so a plain array suffices.
+  // A queue of steps that may begin. Each step is added to the queue at most once per run, so a plain array suffices.
   struct Line {
     std::vector<int> steps;
     std::size_t head = 0, tail = 0;
@@ -74,20 +74,20 @@ class MessageOperation final : public Operation {
   std::span<const void* const> addends_of(const FlatStep& step);
 
   MessagePlan plan_;
-  std::unique_ptr<DeviceSums> sums_;  // null if the buffers are on the host; otherwise the workspace is on the device too
-  Buffer workspace_;  // declared before messenger_, so destroyed after it: after an error, messages may still write here
+  std::unique_ptr<DeviceSums> sums_;  // null: the buffers are on the host; otherwise the workspace is on the device too
+  Buffer workspace_;                  // outlives messenger_, because messages may still write here after an error
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
   std::array<std::byte*, 3> bases_{};
-  std::vector<int> waits_, under_way_;  // by step: the numbers of releases and of messages that the step still waits for
-  std::vector<std::uint8_t> posted_;    // by message: posted and not over, so it needs an action of the peer
+  std::vector<int> waits_, under_way_;  // by step: numbers of releases and messages that the step waits for
+  std::vector<std::uint8_t> posted_;    // by message: whether it is posted and not over
   std::vector<const void*> addends_;
   Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;
   std::uint64_t moved_ = 0;
 };
 
-// Creates a plan's operation. Carrier is a subclass of Messenger whose constructor takes `line` as its first arguments.
+// Creates a plan's operation. Carrier is a subclass of Messenger; its constructor takes `line` as the first arguments.
 template <class Carrier, class... Line>
 std::unique_ptr<Operation> over_messages(CallAgreement& agreement, const Plan& plan, Allocator workspace,
                                          const std::optional<DirectDevice>& device, Line&&... line) {

@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t cache_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Appends one step to the plan: the step, its messages, and the locations of its addends.
+// Appends one step to the plan, together with the step's messages and the locations of its addends.
 void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
   const std::int64_t width = size_of(plan.dtype);
   const auto spot = [&](const Range& range) { return BufferAddress{range.place, range.first * width}; };
@@ -30,7 +30,7 @@ void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
   }
   if (step.kind != Kind::send)
     for (const Range& own : step.src) plan.spots.push_back(spot(own));
-  if (step.kind == Kind::recv_reduce) {  // moves this rank's own addend between those of its peers, to get rank order
+  if (step.kind == Kind::recv_reduce) {  // puts addends in rank order: moves this rank's addend between its peers' addends
     const auto before = std::lower_bound(step.peers.begin(), step.peers.end(), rank) - step.peers.begin();
     for (std::size_t i = 0; i < step.peers.size(); ++i)
       plan.spots.push_back(plan.messages[static_cast<std::size_t>(flat.messages.first) + i].spot);
@@ -52,7 +52,7 @@ MessagePlan::MessagePlan(const Plan& plan) : dtype(plan.dtype), op(plan.op) {
     flatten(schedule.steps[i], static_cast<int>(i), plan.problem.rank, *this);
 
   std::vector<std::vector<int>> over(steps.size()), posted(steps.size());
-  std::map<std::pair<int, bool>, int> newest;  // (peer, incoming) → the newest step with such a message
+  std::map<std::pair<int, bool>, int> newest;  // (peer, incoming) → the newest step with a message of this kind
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const int self = static_cast<int>(i);
     for (const int before : schedule.steps[i].after) over[static_cast<std::size_t>(before)].push_back(self);

@@ -1,12 +1,12 @@
-// A schedule in a flat form for backends that send messages: arrays of steps, of their messages and of dependencies. A
-// backend can run it without searching or allocating.
+// A MessagePlan is a schedule in a flat form for backends that send messages. A MessagePlan consists of arrays of steps,
+// messages and dependencies. A backend can run a MessagePlan without searching or allocating.
 //
 //   schedule     2  recv_reduce from 1,3   input[0..4) + received → output[0..4)   after 0
 //   step         2  messages 5,6   addends: workspace 0, input 0, workspace 64   waits: step 0 over, earlier messages posted
 //
-// Messages from one rank to another are matched in order. So a step also waits until the messages of earlier steps with the
-// same peer and direction are posted. A recv_reduce receives into the part of the workspace that follows the schedule's own
-// scratch.
+// Messages from one rank to another are matched in the order in which they are posted. So a step also waits until the
+// messages of earlier steps with the same peer and direction are posted. A recv_reduce receives into the part of the
+// workspace that follows the schedule's own scratch.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -34,11 +34,11 @@ struct Indices {  // a range of one of the plan's arrays
 
 struct FlatStep {
   Kind kind = Kind::send;
-  Indices messages, addends;  // `addends` in `spots`: the addends in the order of the sum, or the source of a copy
+  Indices messages, addends;  // `addends` are indices in `spots`: the addends in order, or a copy's source
   BufferAddress dst;
   std::int64_t count = 0;  // number of elements at dst
   int waits = 0;           // number of releases that this step needs before it may begin
-  Indices over, posted;    // in `released`: the steps to release when this step is over, and when its messages are posted
+  Indices over, posted;    // in `released`: steps to release when this step is over, or when its messages are posted
 };
 
 struct MessagePlan {
@@ -49,8 +49,8 @@ struct MessagePlan {
   std::vector<FlatStep> steps;
   std::vector<FlatMessage> messages;
   std::vector<BufferAddress> spots;
-  std::vector<int> released;  // steps that others release: see FlatStep::over
-  std::vector<int> peers;     // every peer once
+  std::vector<int> released;  // steps that other steps release (FlatStep::over and posted)
+  std::vector<int> peers;     // all peers, each listed once
   std::int64_t workspace_bytes = 0;
   int most_addends = 0;  // the largest number of addends of a step
 };

@@ -11,7 +11,7 @@ namespace chorale::near {
 NearMessenger::NearMessenger(Post& post, CallAgreement& agreement, const Plan& plan,
                              const std::vector<FlatMessage>& messages)
     : post_(post), agreement_(agreement), words_(plan.words) {
-  constexpr std::size_t apart = 8;  // distance in words, so that each receiver writes to its own cache line
+  constexpr std::size_t apart = 8;  // distance in words: each receiver writes to a separate cache line
   taken_ = post.reach().memory().allocate(
       static_cast<std::int64_t>(std::max<std::size_t>(1, messages.size()) * apart * sizeof(std::uint64_t)), Category::comm);
   auto* const words = static_cast<std::uint64_t*>(taken_.data());
@@ -91,7 +91,8 @@ void NearMessenger::cancel() noexcept {
     if (!line.taken) post_.cancel(line.incoming);
 }
 
-// A send does not count if its receiver has sent `closed`, because the receiver accepts no more messages.
+// Whether any send is still in flight. Sends to a peer that has sent `closed` do not count, because that peer accepts no
+// more messages.
 bool NearMessenger::is_sending() noexcept {
   return std::ranges::any_of(active_, [&](int message) {
     const Line& line = lines_[static_cast<std::size_t>(message)];

@@ -1,5 +1,5 @@
-// NearMessenger exchanges a plan's messages between ranks of one host through shared memory (post.hpp). Beside<Far>
-// exchanges all messages of a plan: those within a host by NearMessenger, those between hosts by the Messenger `Far`.
+// NearMessenger exchanges a plan's messages between ranks of one host through shared memory (post.hpp). NearAndFar exchanges
+// all messages of a plan: messages within a host by NearMessenger, and messages between hosts by the Messenger `Far`.
 #pragma once
 #include <memory>
 #include <vector>
@@ -23,10 +23,10 @@ class NearMessenger final : public chorale::Messenger {
   struct Line {       // a message of the plan
     int peer, local;  // the peer's rank in the world and on the host
     std::int64_t bytes;
-    std::uint64_t* taken;               // the word that the receiver sets once it has copied the data; null for a receive
-    std::uint64_t run = 0, number = 0;  // for sends: how often this message was sent, and the number of its newest notice
+    std::uint64_t* taken;               // the receiver sets this word once it has copied the data; null for a receive
+    std::uint64_t run = 0, number = 0;  // for sends: how often this message was sent; the number of its newest notice
     Incoming incoming = {};
-    Buffer copy = {};  // for sends: a copy of the data in the arena, if the receiver cannot read the caller's buffer
+    Buffer copy = {};  // for sends: the data in the arena, if the receiver cannot read the caller's buffer
   };
   bool is_over(const Line& line) const;
   void send(Line& line, const void* data);
@@ -41,21 +41,21 @@ class NearMessenger final : public chorale::Messenger {
   std::vector<int> active_, over_;
 };
 
-// Divides a plan's messages into those within the host (near) and those between hosts (far). Each Messenger numbers its own
-// messages from 0.
+// Divides a plan's messages into messages within the host (near) and messages between hosts (far). Each Messenger numbers
+// its own messages from 0.
 struct MessageDivision {
   MessageDivision(const Post& post, const CallAgreement& agreement, const std::vector<FlatMessage>& messages);
 
   struct Part {
     std::vector<FlatMessage> messages;
-    std::vector<int> numbers;  // for each of these messages, its number in the plan
+    std::vector<int> numbers;  // by message: its number in the plan
   };
   struct Way {
     bool is_near;
-    int number;  // in near.messages or far.messages
+    int number;  // index in near.messages or far.messages
   };
   Part near, far;
-  std::vector<Way> ways;  // by number in the plan: which Messenger has the message
+  std::vector<Way> ways;  // by number in the plan: the Messenger of the message
 };
 
 template <class Far>

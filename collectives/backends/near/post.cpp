@@ -33,7 +33,7 @@ Post::Post(const mpi::Runtime& runtime, const Topology& topology)
 
 bool Post::has_room(const Peer& peer) const { return peer.sent - load_acquire(peer.theirs->seen) < ring_notices; }
 
-// Copies only as many bytes as the message has.
+// Copies only the bytes that the message has, not the complete notice.
 void Post::write(Peer& peer, const Notice& notice) {
   Notice& place = peer.mine->ring[peer.sent % ring_notices];
   const std::size_t head = offsetof(Notice, group);

@@ -1,6 +1,6 @@
-// Latency and bandwidth of each question (bench_series.hpp) by vector size, one line per series, such as a backend and an
-// algorithm. Dashed lines show the same loads and stores without waits, and the cost model. Bandwidth is the vector's bytes
-// divided by the time. If there are many series, only the best are named.
+// Latency and bandwidth of each question (bench_series.hpp) by vector size. Each series, such as a backend and an algorithm,
+// has a line. Dashed lines show the cost model, and the time of the same loads and stores without waits. Bandwidth is the
+// vector's bytes divided by the time. If there are many series, only the best are named.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct BandwidthSeries {
   std::vector<const BenchRow*> rows;  // by size
 };
 
-// The series of a question, the best first. The score of a series is the geometric mean of time ratios over its sizes: its
-// own time divided by the shortest time of any series at that size.
+// The series of a question, the best first. At each size, the time of a series is divided by the shortest time of any
+// series. The score of a series is the geometric mean of these ratios.
 std::vector<BandwidthSeries> series_of(const std::vector<BenchRow>& rows, const std::string& question) {
   std::vector<BandwidthSeries> all;
   std::map<double, double> best;
@@ -78,7 +78,7 @@ LineChart chart_of(const std::string& question, const std::vector<BandwidthSerie
   const BandwidthSeries& best = all.front();
   Line model{"cost model of " + best.name, {}, Line::Kind::model};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
-  std::map<double, double> fastest;  // by vector size: the loads and stores without waits, in seconds
+  std::map<double, double> fastest;  // by vector size: the seconds of the loads and stores without waits
   for (const BandwidthSeries& series : all)
     for (const BenchRow* row : series.rows)
       if (row->ceiling > 0)

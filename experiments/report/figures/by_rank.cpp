@@ -55,7 +55,7 @@ std::vector<Drawing> draw(const ByRank& kind, const std::vector<RunByRank>& runs
       add_bars(all, kind, run, run.label, kind.of_run(run.parts), kind.of_run(run.predicted));
     charts.push_back(drawing_of(std::move(all)));
   }
-  std::vector<const RunByRank*> chosen;  // a run with a single bar is already complete in the overview
+  std::vector<const RunByRank*> chosen;  // the overview already shows a run with a single bar
   for (const RunByRank& run : runs)
     if (runs.size() == 1 || run.parts.size() > 1) chosen.push_back(&run);
   if (chosen.size() > most_run_charts) {

@@ -1,5 +1,5 @@
-// How the ranks of each stage spend a step in virtual time: on kinds of kernels, and on waits for the calls of each axis.
-// Repetitions in virtual time are equal, so only the first is shown.
+// Shows how the ranks of each stage spend a simulated step: the time of each kind of kernel, and the waits for the calls of
+// each axis. Repetitions in virtual time are equal, so only the first is shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Spending spending_of(const RecordedRun& run) {
   return s;
 }
 
-// The kinds of all runs, without duplicates, and without kinds that take no time in any run.
+// The kinds of all runs, without duplicates, and without kinds that take no time.
 std::vector<std::string> kinds_of(const std::vector<Spending>& all) {
   std::vector<std::string> kinds;
   for (const Spending& s : all)
@@ -38,7 +38,7 @@ std::vector<std::string> kinds_of(const std::vector<Spending>& all) {
   return kinds;
 }
 
-// The kinds to show, as many as there are colors: those that take the most time, and "other" for the rest.
+// The kinds to show, at most as many as there are colors: the kinds that take the most time, and "other" for the rest.
 std::vector<std::string> shown_of(const std::vector<Spending>& all, std::vector<std::string> kinds) {
   if (kinds.size() <= series_colors) return kinds;
   std::map<std::string, double> seconds;
@@ -61,7 +61,7 @@ std::vector<double> in_order(const Spending& s, const std::vector<double>& parts
   return ordered;
 }
 
-// The mean over all ranks. Classes have different numbers of ranks, so they are weighted.
+// The mean over all ranks. Classes are weighted by their number of ranks.
 std::vector<double> mean_of(const Spending& s, const RunByRank& run) {
   std::vector<double> mean(run.parts.front().size(), 0);
   const double all = total(s.ranks);

@@ -16,7 +16,7 @@ constexpr std::size_t most_lines = 8, most_names = 5;
 
 bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// The position of each row of /train on the axis, by step. A resumed run begins after the tokens of the steps before it.
+// Maps each row of /train, by step, to its position on the axis. A resumed run starts after the tokens of all earlier steps.
 std::map<double, double> places_of(const RecordedRun& run, Along along) {
   const RecordGroup train = run.group("train");
   const std::vector<double> steps = train.numbers("step"),
@@ -29,7 +29,7 @@ std::map<double, double> places_of(const RecordedRun& run, Along along) {
   return places;
 }
 
-// "dp1, identical: dp2, tp2"
+// Lists the labels of identical curves: "dp1, identical: dp2, tp2".
 std::string name_of(const std::vector<const Curve*>& identical) {
   std::string name = identical.front()->run().label;
   const std::size_t others = identical.size() - 1, shown = others <= most_names ? others : most_names - 1;
@@ -61,7 +61,7 @@ Curve curve_of(const std::vector<const RecordedRun*>& runs, const std::string& c
     const std::map<double, double> own = places_of(*run, along);
     const RecordGroup table = run->group(group);
     const std::vector<double> steps = table.numbers("step"), numbers = table.numbers(column);
-    std::map<double, double> last;  // after a rollback, the table has the step twice
+    std::map<double, double> last;  // after a rollback, the table has a step twice
     for (std::size_t i = 0; i < std::min(steps.size(), numbers.size()); ++i) last[steps[i]] = numbers[i];
     for (const auto& [step, value] : last)
       if (const auto place = own.find(step); place != own.end())

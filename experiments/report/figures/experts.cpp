@@ -1,5 +1,6 @@
-// How evenly the router spreads tokens over experts: a heat map of each model, one row per block of experts. An expert's
-// load is the number of tokens that chose it, divided by the mean over the experts of its block. 1 is perfect balance.
+// Shows how evenly the router distributes tokens over experts: a heat map of each model, one row per block with experts. An
+// expert's load is the number of tokens that chose it, divided by the mean over the experts of its block. 1 is perfect
+// balance.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ struct Loads {
   std::vector<std::vector<double>> of_block;  // by expert
 };
 
-// The loads are medians over the rows of /experts without the warm-up, and then medians over the repetitions.
+// The loads are medians over the rows of /experts after the warm-up, and then medians over the repetitions.
 Loads loads_of(const std::vector<const RecordedRun*>& runs) {
   const RecordGroup group = runs.front()->group("experts");
   Loads loads{.run = runs.front()->label, .blocks = group.words("block")};
@@ -37,7 +38,7 @@ Loads loads_of(const std::vector<const RecordedRun*>& runs) {
 
 std::string times(double load) { return fmt::format("{:.2f} ×", load); }
 
-// `most`: the load of the darkest color, the same in all charts, so that charts can be compared.
+// `most`: the load of the darkest color. It is the same in all charts, so that charts can be compared.
 CellChart chart_of(const Loads& loads, double most) {
   CellChart chart{.title = loads.run,
                   .description = "One row per block, one column per expert; darker cells were chosen by more tokens.",

@@ -11,17 +11,17 @@
 namespace chorale::report {
 
 struct Figure {
-  std::string finding;  // one sentence that says what the data show
+  std::string finding;  // one sentence about the main result in the data
   std::vector<Drawing> charts;
   TextTable numbers;           // the data of the charts
-  bool numbers_first = false;  // the table stands above the charts and is not folded
-  bool wide = false;           // each chart takes the whole width of the page
+  bool numbers_first = false;  // the table is above the charts and is not folded
+  bool wide = false;           // each chart takes the full width of the page
 };
 
 struct FigureRow {
   const char* name;
   const char* title;
-  const char* wants;  // the data that the figure needs; if they are missing, the page names them instead of the figure
+  const char* wants;  // the required data, which the page names as missing if the figure cannot be made
   std::optional<Figure> (*make)(const RecordSet& records);
 };
 

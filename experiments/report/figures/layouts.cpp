@@ -1,8 +1,8 @@
-// The runs side by side: speed, memory, traffic and loss. The runs are judged by speed or by held-out loss (metric.hpp). The
-// table is sorted by this metric and shows its interval. Each number is the median over the repetitions; memory is the most
-// that any of them needed. A paired test decides which run is best (blocks.hpp). It pairs the repetitions, in which all runs
-// took turns, or the seeds. ~ marks a run that cannot be distinguished from the best; ? marks too few repetitions or seeds
-// to tell.
+// The runs side by side: speed, memory, traffic and loss. The metric is speed or held-out loss (metric.hpp). The table is
+// sorted by the metric and shows its interval. Each value is the median over the repetitions; memory is the largest of any
+// repetition. A test of paired blocks decides which run is best (blocks.hpp). A block is a repetition, in which all runs
+// took turns, or a seed. The mark ~ means that a run cannot be distinguished from the best. The mark ? means that a run has
+// too few repetitions or seeds to tell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct LayoutRow {
   std::size_t runs = 0;
   bool simulated = false;  // in virtual time: repetitions would not differ
   std::string mark = {};   // "? " or "~ "
-  ByBlock judged;          // the number that decides, by block; empty: the runs have none
+  ByBlock judged;          // the values of the metric, by block; empty: the runs have none
   Summary of_judged = {.median = absent, .ci_low = absent, .ci_high = absent};
   double speed = absent, predicted = absent, mfu = absent, peak = absent, sent = absent, bubble = absent, dropped = absent,
          imbalance = absent, loss = absent;
@@ -41,21 +41,21 @@ LayoutRow row_of(const std::vector<const RecordedRun*>& runs, const Criterion& c
   row.dropped = median(dropped_share), row.imbalance = median(attention_imbalance), row.loss = median(held_out_loss);
   row.predicted = median([](const RecordedRun& run) { return steady_median(run, "tokens") / predicted_step_time(run); });
   row.judged = per_block(runs, criterion.samples);
-  if (!row.judged.empty())  // the steps of one run give a spread; its single loss does not
+  if (!row.judged.empty())  // the steps of one run have a spread, but its loss is a single value
     row.of_judged = criterion.highest_is_best ? spread_of(runs, criterion.samples) : summarize(row.judged);
   return row;
 }
 
 std::string tokens(double a_second) { return quantity(a_second, Unit::plain, 4); }
 
-// Whether the rows differ from the best. Rows with too few blocks are left out of the test, because they say nothing about
-// the others.
+// Whether the rows differ from the best row. Rows with too few blocks are left out of the test, because they say nothing
+// about the other rows.
 struct LayoutVerdict {
-  std::size_t first = 0;             // the best row with enough blocks: the others are compared with it
-  std::size_t alike = 0;             // the rows that cannot be distinguished from it
-  std::size_t tested = 0;            // the rows that were compared with it
+  std::size_t first = 0;             // the best row with enough blocks, with which other rows are compared
+  std::size_t alike = 0;             // number of rows that cannot be distinguished from the best row
+  std::size_t tested = 0;            // number of rows that were compared with the best row
   std::vector<std::string> unknown;  // the labels of rows with too few blocks
-  std::size_t fewest = 0;            // blocks of the row with the fewest
+  std::size_t fewest = 0;            // blocks of the row with the fewest blocks
   bool none_has_enough = false;
   std::string test;  // "paired t-test over 6 seeds, Holm's correction, p < 0.05"
 };
@@ -66,7 +66,7 @@ LayoutVerdict verdict_on(std::vector<LayoutRow>& rows, const std::string& blocks
   std::vector<std::size_t> enough;
   std::vector<ByBlock> judged;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].judged.empty()) continue;  // such as another program, which has no held-out loss
+    if (rows[i].judged.empty()) continue;  // for example another program, which has no held-out loss
     verdict.fewest = std::min(verdict.fewest, rows[i].judged.size());
     if (rows[i].judged.size() >= fewest_blocks) enough.push_back(i), judged.push_back(rows[i].judged);
   }
@@ -75,7 +75,7 @@ LayoutVerdict verdict_on(std::vector<LayoutRow>& rows, const std::string& blocks
   for (std::size_t i = 0; i < enough.size(); ++i) p[enough[i]] = found[i];
   verdict.none_has_enough = enough.empty();
   if (enough.empty())
-    p.front() = 1;  // it is best by its median, and has no mark
+    p.front() = 1;  // the row is best by its median, and has no mark
   else
     verdict.first = enough.front();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -97,7 +97,7 @@ std::string cannot_be_distinguished(const LayoutVerdict& verdict) {
                      verdict.alike == 1 ? " cannot" : "s cannot", verdict.test);
 }
 
-// " Too few runs to tell of mine (?): at least 6 are needed." `samples`: runs or seeds.
+// Returns " Too few runs to tell of mine (?): at least 6 are needed." `samples`: the word "runs" or "seeds".
 std::string too_few(const LayoutVerdict& verdict, const char* samples) {
   if (verdict.unknown.empty()) return "";
   constexpr std::size_t most = 3;
@@ -107,7 +107,7 @@ std::string too_few(const LayoutVerdict& verdict, const char* samples) {
                      more > 0 ? fmt::format(" and {} more", more) : "", fewest_blocks);
 }
 
-// The best row may have too few blocks. Then this compares the others among themselves.
+// If the best row has too few blocks, the other rows are compared among themselves.
 std::string among_others(const std::vector<LayoutRow>& rows, const LayoutVerdict& verdict, const char* best,
                          const char* worse) {
   if (verdict.first == 0 || verdict.tested == 0) return "";
@@ -267,7 +267,7 @@ std::optional<Figure> layouts(const RecordSet& records) {
         " The runs differ in {}, which also change{} what they learn: metric = \"held-out loss\" "
         "judges them by that.",
         join(unheeded, " and "), unheeded.size() == 1 ? "s" : "");
-  if (std::ranges::any_of(rows, [](const LayoutRow& row) { return row.mfu > 1; }))  // happens in records of older versions
+  if (std::ranges::any_of(rows, [](const LayoutRow& row) { return row.mfu > 1; }))  // possible in records of older versions
     figure.finding += " MFU exceeds 100 % if the peak was measured on a busy machine.";
   if (rows.size() == 1) return figure;  // a chart of one bar shows nothing
   if (BarChart chart = chart_of(rows, speed_decides, spread); !chart.bars.empty())

@@ -1,6 +1,6 @@
-// Loss curves by step, by tokens and by time, one per label, with the held-out loss and the entropy of the synthetic
-// language, which no model can beat. Another chart shows how far each curve is from a reference: the run on one rank, or
-// otherwise the first run. Often all layouts give the same bits.
+// Loss curves by step, by tokens and by time, one per label. The charts also have the held-out loss, and the entropy of the
+// synthetic language, which no model can beat. A second chart shows how far each curve is from a reference, which is the run
+// on one rank or otherwise the first run. Often the losses of all layouts are bit-identical.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ bool same_experiment(const RecordedRun& a, const RecordedRun& b) {
   return true;
 }
 
-// The curve minus the median of the reference, at the steps that both have.
+// The curve minus the median of the reference, at the steps of both.
 std::vector<Point> difference(const Curve& curve, const Curve& reference) {
   std::map<double, double> of_reference;
   for (const Point& point : reference.points) of_reference[point.x] = point.y;
@@ -34,7 +34,7 @@ std::vector<Point> difference(const Curve& curve, const Curve& reference) {
   return points;
 }
 
-// The greatest difference of a curve from the reference at any step. Among repetitions, the largest difference counts.
+// The largest difference of a curve from the reference at any step, and over all repetitions.
 struct Greatest {
   double value = absent, step = 0;
   std::string run;
@@ -50,8 +50,8 @@ Greatest greatest_of(const std::vector<Curve>& differences) {
   return greatest;
 }
 
-// Adds the floors of the curves: one legend entry, and a line for each floor whose printed value differs. Floors far below
-// the losses would flatten the curves, so they become a note instead of lines.
+// Adds the floors of the curves: one legend entry, and a line for each floor whose printed value differs. If floors are far
+// below the losses, their lines would flatten the curves, so the floors become a note instead.
 void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
   const auto words = [](double floor) { return quantity(floor, Unit::plain, 5); };
   std::map<std::string, double> floors;  // several, if seeds differ: each seed has its own language
@@ -100,7 +100,7 @@ LineChart chart_of(const RecordSet& records, const std::vector<Curve>& curves, A
   return chart;
 }
 
-// Says where the curves end.
+// Lists the final values of the curves.
 std::string ends_of(const std::vector<Curve>& curves) {
   const auto by_end = [](const Curve& a, const Curve& b) { return a.points.back().y < b.points.back().y; };
   const auto [low, high] = std::minmax_element(curves.begin(), curves.end(), by_end);

@@ -1,6 +1,6 @@
-// The bytes of every rank by memory category, at the moment when the rank held the most, with the planned bytes below them.
-// A simulated run has only the planned bytes, by stage. So a bar's length is the rank's peak, and the longest bar of a run
-// is its memory per rank in the table of the runs. Among repetitions, the one that needed the most is shown.
+// The bytes of every rank by memory category, at the rank's peak, with the planned bytes below them. A simulated run has
+// only planned bytes, by stage. A bar's length is the rank's peak. The longest bar of a run is its memory per rank in the
+// table of the runs. If a run was repeated, the repetition that needed the most memory is shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace chorale::report {
 namespace {
 
-// Adds the categories of each rank and their sum to the table. Returns the largest difference of a category from the plan,
-// as a share of the rank's memory; NaN without a plan.
+// Adds to the table the categories of each rank and their sum. Returns the largest difference between a category and its
+// plan, as a share of the rank's memory; NaN without a plan.
 double add_rows(TextTable& numbers, const RunByRank& run, const std::vector<std::string>& categories) {
   const bool only_planned = !run.names.empty();
   double furthest = absent;

@@ -1,6 +1,6 @@
-// The bytes from each rank to every other rank, for each question (bench_series.hpp), with its fastest algorithm at its
-// largest size. A record has only the sum over all ranks. The algorithm's schedule gives the bytes of each pair; they are
-// shown only if they add up to the recorded sum.
+// The bytes that each rank sends to every other rank, for each question (bench_series.hpp), with its fastest algorithm at
+// its largest size. A record has only the sum over all ranks. The algorithm's schedule gives the bytes of each pair. They
+// are shown only if they add up to the recorded sum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::int64_t most_ranks = 16;
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Empty if the algorithm's schedule is unknown, or if its bytes do not add up to the recorded bytes.
+// Returns nothing if the algorithm's schedule is unknown, or if its bytes do not add up to the recorded bytes.
 Matrix bytes_between(const BenchRow& row) {
   const auto name = std::find(std::begin(collective_names), std::end(collective_names), row.op);
   if (name == std::end(collective_names) || row.count <= 0 || row.ranks < 2 || row.ranks > most_ranks ||

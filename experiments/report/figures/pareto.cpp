@@ -14,7 +14,7 @@ constexpr std::size_t most_named = 6;
 
 bool known(const RunDot& one) { return std::isfinite(one.memory) && std::isfinite(one.value); }
 
-// The best value that the front achieves within a given memory, drawn as a staircase from dot to dot.
+// The best value of the front within a given memory, drawn as a staircase from dot to dot.
 Line border_of(const std::vector<RunDot>& all, const std::vector<std::size_t>& front) {
   Line border{"Pareto front", {}, Line::Kind::limit};
   for (const std::size_t i : front) {
@@ -73,7 +73,7 @@ std::optional<Tradeoff> tradeoff_of(const std::vector<RunDot>& all, const Criter
   const auto add = [&](std::size_t i) {
     dots.points.push_back({all[i].memory, all[i].value, all[i].low, all[i].high, all[i].label});
   };
-  for (const std::size_t i : front) add(i);  // first, because the first dots get their names first
+  for (const std::size_t i : front) add(i);  // first, because the first dots choose the places of their names first
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!std::ranges::count(front, i)) add(i);
   chart.lines.push_back(std::move(dots));

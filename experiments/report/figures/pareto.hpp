@@ -1,5 +1,5 @@
-// The speed or loss of the runs against their memory: one dot per label, and the Pareto front. A run is on the front
-// if no other run is at least as good in both, and better in one.
+// The speed or loss of the runs against their memory: one dot per label, and the Pareto front. A run is on the front unless
+// a different run is at least as good in both values, and better in one.
 //
 //   tokens/s │         ┌─── ● dp4        front: pp4, tp4, dp4
 //            │   ┌─ ● tp4                dp4.z3 is not: tp4 is faster and needs less memory
@@ -21,7 +21,7 @@ struct RunDot {
   double value = absent, low = absent, high = absent;  // by the criterion
 };
 
-// The indices of the dots on the front, by ascending memory. Runs without a number are left out.
+// The indices of the dots on the front, by ascending memory. Runs without a value are left out.
 std::vector<std::size_t> pareto_front(const std::vector<RunDot>& dots, bool highest_is_best);
 
 struct Tradeoff {

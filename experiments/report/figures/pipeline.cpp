@@ -1,7 +1,7 @@
-// The last step of a pipeline as measured, or as simulated on another machine, above its ideal. In the ideal, each stage has
-// the same order of passes, every pass takes the mean time of its kind, and messages take no time. A stage then waits only
-// if that order requires it. If a run was repeated, the table has the medians, and the picture shows the middle repetition.
-// `idle` belongs to the last step; `bubble` in the table of the runs is the share of all steps.
+// The last step of a pipeline, measured or simulated on another machine, and below it the ideal step. In the ideal step,
+// each stage keeps its order of passes, a pass takes the mean time of its kind, and messages take no time. A stage then
+// waits only if that order requires it. If a run was repeated, the table has the medians, and the picture shows the middle
+// repetition. `idle` is a share of the last step; `bubble` in the table of the runs is the share of all steps.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ Pass pass_named(const std::string& word) {
   return found == std::end(pass_names) ? Pass::forward : static_cast<Pass>(found - std::begin(pass_names));
 }
 
-// Shows the first rank of each stage; the other ranks of the stage do the same.
+// Shows only the first rank of each stage, because the other ranks of the stage do the same.
 PipelineTimeline measured_by(const RecordGroup& group) {
   const auto ranks = group.numbers("rank"), stages = group.numbers("stage"), micro_batches = group.numbers("micro_batch"),
              chunks = group.numbers("chunk"), starts = group.numbers("t_start"), ends = group.numbers("t_end");
@@ -52,14 +52,14 @@ PipelineTimeline measured_by(const RecordGroup& group) {
   return timeline;
 }
 
-// Which part of the model each chunk holds. This depends on the schedule, which is named in the layout.
+// The part of the model that each chunk has. It depends on the schedule, which is named in the layout.
 const Placement* placement_of(const std::string& layout) {
   for (const std::string& part : split(layout, '.'))
     if (const PipelineAlgorithm* const row = find_pipeline_schedule(part)) return row->placement;
   return &around;
 }
 
-// The schedule that the run followed: the order of each stage's events.
+// The schedule that the run executed, reconstructed from the order of each stage's events.
 PipelineSchedule schedule_of(const PipelineTimeline& timeline, const Placement* placement) {
   std::vector<PipelineEvent> events = timeline.events;
   std::sort(events.begin(), events.end(),
@@ -83,7 +83,7 @@ struct LastStep {
   double ratio() const { return measured.seconds() / ideal.seconds(); }
 };
 
-// Empty if events are missing: the run was killed while writing them.
+// Returns nothing if events are missing, because the run was killed while it wrote them.
 std::optional<LastStep> last_step_of(const RecordedRun& run) {
   PipelineTimeline measured = measured_by(run.group("pipeline"));
   if (measured.stages < 2) return {};
@@ -95,7 +95,7 @@ std::optional<LastStep> last_step_of(const RecordedRun& run) {
 
 // The repetitions of one pipeline.
 struct Repeated {
-  std::vector<LastStep> steps;  // the shortest first
+  std::vector<LastStep> steps;  // sorted, the shortest first
 
   Summary seconds() const {
     return summarize(per_block(runs(), [&](const RecordedRun& run) { return std::vector{of(run).measured.seconds()}; }));

@@ -1,8 +1,8 @@
-// Speed on more ranks. Runs form a family if they differ only in their number of ranks, their layout and their batch. Within
-// a family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form lines. Each point is relative
-// to the base of its line, the point with the fewest ranks:
+// Speed on more ranks. Runs form a family if they differ only in their number of ranks, their layout and their batch. In a
+// family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form lines. Each point is relative
+// to the base of its line, which is the point with the fewest ranks:
 //
-//   strong    the whole batch is the same          y: the speed divided by the base's speed; ideal: the ratio of the ranks
+//   strong    the total batch is the same          y: the speed divided by the base's speed; ideal: the ratio of the ranks
 //   weak      the batch per rank is the same       y: the speed per rank divided by the base's; ideal: 100 %
 //
 // A run belongs to one line of each kind, by its batch:
@@ -27,19 +27,19 @@ namespace {
 struct ScalingPoint {
   double ranks, batch;
   Summary speed;
-  std::string spread;  // says which interval `speed` has: see spread_name in blocks.hpp
+  std::string spread;  // name of the interval of `speed`: see spread_name in blocks.hpp
 };
 
 struct Strategy {
   std::string name;
-  std::vector<ScalingPoint> points;  // by number of ranks, ascending
+  std::vector<ScalingPoint> points;  // sorted by number of ranks
 };
 
 bool is_axis(const std::string& letters) {
   return std::ranges::any_of(all_axes(), [&](const AxisRow& row) { return row.name == letters; });
 }
 
-// The layout without the sizes of its axes: "dp4.tp2.z1" → "dp.tp.z1". "" on one rank.
+// The layout without the sizes of its axes: "dp4.tp2.z1" becomes "dp.tp.z1". Returns "" on one rank.
 std::string strategy_of(const std::string& label) {
   std::vector<std::string> kept;
   for (const std::string& part : split(label.substr(0, label.find(',')), '.')) {
@@ -116,8 +116,8 @@ struct ScalingKind {
   bool strong;
 };
 
-// The lines of a strategy: its points with about the same batch (for weak scaling: the same batch per rank), relative to the
-// first of them. A name states the batch if several lines share the strategy.
+// The lines of a strategy. A line has the points with about the same batch (for weak scaling: the same batch per rank),
+// relative to the first of them. If a strategy has several lines, their names state the batch.
 std::vector<Line> lines_of(const Strategy& strategy, const ScalingKind& kind) {
   const auto batch_of = [&](const ScalingPoint& point) { return kind.strong ? point.batch : point.batch / point.ranks; };
   std::vector<std::vector<ScalingPoint>> groups;
@@ -141,7 +141,7 @@ std::vector<Line> lines_of(const Strategy& strategy, const ScalingKind& kind) {
   return lines;
 }
 
-// The ideal speed-up depends on the number of ranks of the base.
+// The ideal speed-up depends on the number of ranks of the base, so each base has a line.
 std::vector<Line> ideals_of(const ScalingKind& kind, const std::set<double>& ranks, const std::set<double>& bases) {
   std::vector<Line> ideals;
   for (const double base : bases) {

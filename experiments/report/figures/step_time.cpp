@@ -1,6 +1,6 @@
-// How every rank spends the time of a step. The bars divide the median time of a step by the shares of the phases. A share
-// is a mean over the steps after the warm-up and over the repetitions. Whiskers show how far the time of a whole step
-// differs between the repetitions.
+// Shows how every rank spends the time of a step. The length of a bar is the median step time, and the lengths of its parts
+// are the shares of the phases. A share is a mean over the steps after the warm-up and over the repetitions. Whiskers show
+// how far the time of a complete step differs between the repetitions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 struct StepBar {
   RunByRank parts;
   std::size_t repetitions = 1;
-  Summary seconds;                            // the time of a whole step
-  double messages = absent, stages = absent;  // the shares in which the ranks waited, as in the table of the runs
+  Summary seconds;                            // the time of a complete step
+  double messages = absent, stages = absent;  // shares in which the ranks waited, as in the table of the runs
 
   std::string spread() const { return spread_name(repetitions == 1, seconds.has_interval); }
   double waits() const { return messages + stages; }
@@ -68,7 +68,7 @@ std::optional<Figure> step_time(const RecordSet& records) {
     }
   const auto less = [](const StepBar& a, const StepBar& b) { return std::isnan(a.waits()) || a.waits() < b.waits(); };
   const StepBar& most = *std::ranges::max_element(steps, less);
-  if (most.waits() < 5e-6)  // 0 % in words
+  if (most.waits() < 5e-6)  // printed as 0 %
     figure.finding = fmt::format("{} no rank waits for another.", runs.size() > 1 ? "In all runs" : "In this run");
   else if (!std::isnan(most.waits()))
     figure.finding =

@@ -1,5 +1,5 @@
-// The held-out loss by the setting that a sweep varies, such as lr: one line for each kind of run that is otherwise equal.
-// A sweep is a set of training runs that are judged by their loss, and differ in one number besides their seed.
+// The held-out loss by the setting that a sweep varies, such as lr. Each kind of run that is otherwise equal has a line. A
+// sweep is a set of training runs that are ranked by their loss, and differ in one numeric setting besides their seed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ double number_of(const RecordedRun& run, const std::string& setting) {
   return text.empty() || *end ? absent : value;
 }
 
-// The only setting in which the runs differ that is a number in all of them; "" if none or several are.
+// The only setting in which the runs differ and whose values are all numbers; "" if there is none or more than one.
 std::string swept(const RecordSet& records, const std::vector<std::vector<const RecordedRun*>>& kinds) {
   std::vector<std::string> numbers;
   for (const std::string& setting : records.differing_settings())

@@ -1,5 +1,5 @@
 // The bytes that all ranks of a run sent along each axis of the mesh, by operation, with the planned bytes below them. They
-// cover the whole run, including evaluations. (The table of the runs has the bytes of one training step.) If a run was
+// are the totals of a run, including evaluations. (The table of the runs has the bytes of one training step.) If a run was
 // repeated, the median is shown.
 #include <fmt/format.h>
 
@@ -25,8 +25,8 @@ struct AxisTraffic {
   double bytes() const { return std::max(total(measured), total(predicted)); }
 };
 
-// Sums over the ranks, by axis and operation. A value of −1 says that a library sent the bytes, so they were not counted. A
-// sum with such a value is −1, too.
+// Sums over the ranks, by axis and operation. A value of −1 means that a library sent the bytes without counting them. A sum
+// with such a value is −1, too.
 std::vector<std::vector<double>> sums_of(const std::vector<double>& values, std::size_t axes, std::size_t ops) {
   std::vector<std::vector<double>> sums(axes, std::vector<double>(ops, 0));
   for (std::size_t at = 0; at < values.size() && axes * ops > 0; ++at) {

@@ -1,6 +1,6 @@
-// The fastest series (backend and algorithm) for each question (bench_series.hpp) and size; a letter stands for a series.
-// ~ marks a winner that cannot be distinguished from another series; ? marks cells with too few launches, or too
-// few repetitions in turns, to tell. A cell with a single series does not count as a win.
+// The fastest series (backend and algorithm) for each question (bench_series.hpp) and size. Each series has a letter. The
+// mark ~ means that the winner cannot be distinguished from another series. The mark ? means that a cell has too few
+// launches, or too few repetitions in turns, to tell. A cell with a single series does not count as a win.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 struct Winner {
   const BenchRow* first = nullptr;
   std::string second;  // the next fastest
-  double ahead = 0;    // the ratio of their times
-  double p = 1;        // the p-value of being ahead of all others; NaN: too few blocks
-  std::string test;    // the name of the test that p is from
+  double ahead = 0;    // the ratio of the two times
+  double p = 1;        // the p-value of the first being fastest; NaN: too few blocks
+  std::string test;    // the name of the test
 
   const char* mark() const { return !contested() || p < significant ? "" : std::isnan(p) ? "?" : "~"; }
   bool contested() const { return !second.empty(); }
@@ -56,7 +56,7 @@ std::string letter_of(std::size_t series) {
   return series < 26 ? std::string(1, static_cast<char>('A' + series)) : fmt::format("{}", series);
 }
 
-// The series that win in the most cells. `order`: series and the number of cells that they win, in descending order.
+// The series that win the most cells. `order`: series with the number of cells that they win, in descending order.
 std::string leaders_in_words(const std::vector<std::pair<std::string, std::size_t>>& order, std::size_t cells) {
   const std::size_t most = order.front().second;
   std::vector<std::string> leaders;

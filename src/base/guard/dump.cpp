@@ -18,7 +18,7 @@ void write_dump(const GuardWords& words, const SeenRank& local) noexcept try {
                to_text(words, 1) + "\n");
 } catch (const std::exception&) {}
 
-// The guard of rank 0 saw the ranks of all hosts; each other guard saw only those of its own host.
+// The guard of rank 0 saw the ranks of all hosts; every other guard saw only the ranks of its own host.
 GuardWords read_dumps(const std::filesystem::path& run) {
   GuardWords found;
   std::error_code ignored;

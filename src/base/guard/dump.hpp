@@ -1,5 +1,6 @@
-// Flight recorders saved to files, for `chorale explain`. RUN/flight/HOST-RANK.json holds what the guard of that host saw of
-// the ranks when the run was lost, and what the guard said (guard_words.hpp). RANK is the host's first rank.
+// Flight recorders saved to files, for `chorale explain`. RUN/flight/HOST-RANK.json holds the state of the ranks that the
+// guard of that host saw when the run was lost, and the guard's messages (guard_words.hpp). RANK is the first rank of the
+// host.
 #pragma once
 #include <filesystem>
 
@@ -7,10 +8,11 @@
 
 namespace chorale {
 
-// Writes into the run folder, whose path `local`, a rank of this host, knows. Does nothing if there is no run folder yet.
+// Writes a dump to the run folder. `local` is a rank of this host, whose flight recorder has the path of that folder. Does
+// nothing if there is no run folder yet.
 void write_dump(const GuardWords& words, const SeenRank& local) noexcept;
 
-// Reads the dumps of all hosts. Each rank appears once, in order. Throws a usage error if there are none.
+// Reads the dumps of all hosts. Each rank appears once, in rank order. Throws a usage error if there are no dumps.
 GuardWords read_dumps(const std::filesystem::path& run);
 
 }  // namespace chorale

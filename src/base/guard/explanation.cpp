@@ -15,7 +15,7 @@ namespace {
 
 std::vector<int> numbers_in(const std::string& ranges) {
   std::vector<int> numbers;
-  if (ranges.find("…") != std::string::npos) return numbers;  // not all are known
+  if (ranges.find("…") != std::string::npos) return numbers;  // the list is incomplete
   for (const std::string& part : split(ranges, ',')) {
     int first = 0, last = 0;
     const char* const end = part.data() + part.size();
@@ -77,17 +77,17 @@ std::set<int> late_for(const FlightCall& call, const std::vector<SeenRank>& all)
   return late;
 }
 
-// Calls up to this ticket belong to an earlier group, even if that group had the same mark.
+// Returns the newest ticket of an earlier group. Calls up to this ticket belong to that group, even if its mark is the same.
 std::uint64_t since(const FlightPage& page, std::uint64_t mark) {
   const FlightGroup* const group = page.group(mark);
   return group ? group->since : 0;
 }
 
-// A call in which ranks wait: the ranks that wait, and the members that have not made the call.
+// A call in which ranks wait, with the waiting ranks and the members that have not made the call.
 struct Wait {
   const FlightCall* call = nullptr;
   std::set<int> waiting, late;
-  std::map<int, const FlightCall*> other;  // ranks that made a different call at the same place
+  std::map<int, const FlightCall*> other;  // ranks that made a different call with the same number
 };
 
 std::vector<Wait> waits_among(const std::vector<SeenRank>& all) {
@@ -125,7 +125,7 @@ std::string in_words(const Wait& wait) {
   return line;
 }
 
-// "build/chorale": what the user typed, so that the commands in messages can be pasted.
+// Returns "build/chorale", for example, as the user typed it, so that the commands in messages can be pasted.
 std::string program_of(const FlightPage& page) {
   const std::string program = fixed_text(page.program);
   return program.empty() ? "chorale" : program;
@@ -160,7 +160,7 @@ std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all)
 }
 
 std::string explain_deadlock(const std::vector<SeenRank>& all) {
-  // For each waiting rank, the ranks that it waits for because they are late for its call.
+  // For each waiting rank, the ranks that are late for its call.
   std::map<int, std::set<int>> needs;
   for (const SeenRank& rank : all) {
     const FlightCall* const call = rank.page.waits && rank.end.empty() ? rank.page.call(rank.page.awaited) : nullptr;
@@ -232,7 +232,7 @@ std::string explain_stop(const SeenRank& ended) {
 std::string explain_request(const std::vector<SeenRank>& here, int expected, const std::string& next) {
   std::set<int> missing;
   for (int rank = 0; rank < expected; ++rank) missing.insert(rank);
-  const SeenRank* busy = nullptr;  // the first rank that lives
+  const SeenRank* busy = nullptr;  // the first running rank
   for (const SeenRank& rank : here) {
     missing.erase(rank.page.rank);
     if (rank.state != 'X' && (!busy || rank.page.rank < busy->page.rank)) busy = &rank;
@@ -247,7 +247,7 @@ std::string explain_request(const std::vector<SeenRank>& here, int expected, con
     lines.push_back(
         fmt::format("to go on from the newest checkpoint: mpirun -n {} {} train --config {}/config.toml --load {}",
                     busy->page.size, program, folder, saved));
-  if (busy->page.size == expected && !missing.empty())  // else ranks of other hosts are missing too
+  if (busy->page.size == expected && !missing.empty())  // otherwise ranks of other hosts are also missing
     lines.push_back(fmt::format("{} never reached the guard: dead since the start, or late", ranks_in_words(missing)));
   lines.push_back(next);
   return in_lines(lines, "warning: ");

@@ -1,5 +1,5 @@
-// A rank's side of its flight recorder (flight_page.hpp): records what the rank does, and ends the rank's waits when the
-// guard finds that the run cannot go on.
+// A rank's access to its flight recorder (flight_page.hpp). Flight records the actions of the rank, and ends the rank's
+// waits when the guard finds that the run cannot go on.
 //
 //   flight.now("step 12")      flight.begin(…) … flight.over(ticket)      flight.heartbeat()      flight.waits(…)
 #pragma once
@@ -46,33 +46,35 @@ class Flight {
   void heartbeat() { std::atomic_ref(page_->heartbeats).store(page_->heartbeats + 1, std::memory_order_relaxed); }
 
   struct Group {
-    std::uint64_t mark = 0;    // equal on all members
+    std::uint64_t mark = 0;    // equal on all members of the group
     std::string members;       // for people: "0-3"
-    std::uint64_t number = 0;  // counts this rank's groups
+    std::uint64_t number = 0;  // number of this group among all groups of this rank
   };
-  Group enter(std::uint64_t mark, std::string members);    // this rank has joined a new group
-  void calls(const Group& group, std::uint64_t sequence);  // this rank has made `sequence` calls; the newest may be queued
-  // A call begins; returns its ticket.
+  Group enter(std::uint64_t mark, std::string members);    // records that this rank has joined a new group
+  void calls(const Group& group, std::uint64_t sequence);  // records that this rank has made `sequence` calls; the newest
+                                                           // may be queued
+  // Records that a call begins, and returns the ticket of the call.
   std::uint64_t begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words);
   void over(std::uint64_t ticket, FlightCall::State state);
-  void stands(std::uint64_t ticket, std::uint64_t steps, int awaits);  // how far the call has come that this rank waits in
+  void stands(std::uint64_t ticket, std::uint64_t steps, int awaits);  // records the progress of the call in which this rank
+                                                                       // waits
 
-  // Messages to the guard. The answer to a question is "" if none comes within two seconds.
+  // Messages to the guard. ask() returns the answer, or "" if no answer arrives within two seconds.
   void tell(const std::string& text) const;
   std::string ask(const std::string& text) const;
 
-  // Call this repeatedly while this rank waits. Throws if the run cannot go on.
+  // Must be called repeatedly while this rank waits. Throws if the run cannot go on.
   void waits(double patience_seconds, std::uint64_t moved, std::uint64_t ticket);
   void goes_on() { page_->waits = 0; }
-  // The exit code of a run that cannot go on; 0: it can.
+  // The exit code of a run that cannot go on; 0: the run can go on.
   int lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire); }
   void throw_if_lost() const;
-  // Returns lost() for a rank that ends with `error`. If the error is a consequence of another rank's failure, first waits
-  // for at most two seconds until the guard has seen that failure.
+  // Returns lost() for a rank that ends with `error`. If the error is a consequence of a different rank's failure, first
+  // waits up to two seconds until the guard has seen that failure.
   int lost_after(const std::exception& error) const;
 
  private:
-  Descriptor line_;  // to the guard, which sees it close when this process ends
+  Descriptor line_;  // connection to the guard, which sees it close when this process ends
   SharedPage page_;
 };
 

@@ -1,11 +1,11 @@
 // The flight recorder of a rank: a few KiB of memory that the rank shares with the guard of its host (guard.hpp). The rank
-// writes to it with plain stores while it works. The guard can read it even if the rank is dead, stopped or in an endless
-// loop.
+// writes to the page with plain stores while it works. The guard can read the page even if the rank is dead, stopped or in
+// an endless loop.
 //
-//   rank ── writes ──▶ heartbeats  doing  calls[32]  …   guard ── writes ──▶ lost, reason: every wait of the rank sees them
+//   rank ── writes ──▶ heartbeats  doing  calls[32]  …   guard ── writes ──▶ lost, reason: every wait of the rank reads them
 //
-// Cost: some stores for each call; experiments/findings/reliability.md compares runs with and without it. All members are
-// numbers and fixed-size texts, so a copy of the page is valid in any process.
+// Cost: a few stores per call. experiments/findings/reliability.md compares runs with and without the recorder. All members
+// are numbers and fixed-size texts, so a copy of the page is valid in any process.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -17,12 +17,12 @@
 
 namespace chorale {
 
-// One collective of one group, as this rank has called it.
+// One collective of one group, as called by this rank.
 struct FlightCall {
   enum class State : std::uint32_t { none, begun, over, failed };
-  std::uint64_t ticket = 0;    // counts this rank's calls on all groups from 1
-  std::uint64_t sequence = 0;  // counts the group's calls from 1
-  std::uint64_t group = 0;     // equal on all members, and different for groups that have other members
+  std::uint64_t ticket = 0;    // number of this call among this rank's calls on all groups, from 1
+  std::uint64_t sequence = 0;  // number of this call among the group's calls, from 1
+  std::uint64_t group = 0;     // equal on all members of a group, and different for groups with different members
   std::int64_t bytes = 0;
   std::uint64_t steps = 0;   // schedule steps done so far; set only while the rank waits
   std::int32_t awaits = -1;  // the world rank that must act next; −1: unknown. Set only while the rank waits
@@ -31,30 +31,31 @@ struct FlightCall {
   char words[80] = {};    // "all_reduce of 1024 f32, sum, ring"
 };
 
-// A group that this rank is or was in: how many calls this rank has begun or queued there, and its newest ticket when it
-// joined. Marks may be reused, so an older call with this mark belongs to a different group.
+// A group that this rank is or was in. `group` is the group's mark. `calls` is the number of calls that this rank has begun
+// or queued in the group. `since` is the rank's newest ticket when it joined. Marks may be reused, so an older call with
+// this mark belongs to a different group.
 struct FlightGroup {
   std::uint64_t group = 0, calls = 0, since = 0;
 };
 
 struct FlightPage {
-  static constexpr int kept = 32;          // the newest calls
-  static constexpr int kept_groups = 128;  // the newest groups
+  static constexpr int kept = 32;          // number of newest calls that are kept
+  static constexpr int kept_groups = 128;  // number of newest groups that are kept
   enum class Fate : std::uint32_t { running, finished, failed };
 
   std::int32_t rank = 0, size = 1, pid = 0;
   Fate fate = Fate::running;
-  std::int32_t exit_code = 0;  // of a rank that failed
+  std::int32_t exit_code = 0;  // exit code of a rank that failed
   char host[64] = {};
-  char program[256] = {};        // as the user typed it, for commands in messages
+  char program[256] = {};        // as the user typed it; used for commands in messages
   char doing[64] = {};           // "start-up", "step 12", "saving step 12", "row 3 of 24: all_reduce ring 4.0 KiB"
-  char folder[512] = {};         // the run folder, for dumps; "" before there is one
-  char saved[512] = {};          // the newest checkpoint; "" before there is one
-  std::uint64_t heartbeats = 0;  // counts everything that this rank gets done: calls, layers, pieces of files
+  char folder[512] = {};         // the run folder, for dumps; "" until it exists
+  char saved[512] = {};          // the newest checkpoint; "" until there is one
+  std::uint64_t heartbeats = 0;  // counts all progress of this rank: calls, layers, pieces of files
   std::uint64_t moved = 0;       // schedule steps that this rank has done while waiting
-  std::uint64_t idles = 0;       // polls in all its waits for other ranks and for files, also during set-up
+  std::uint64_t idles = 0;       // polls in all waits for other ranks and for files, including waits in set-up
   std::uint32_t waits = 0;       // 1: the rank waits for other ranks in a call of a communicator
-  std::uint64_t awaited = 0;     // the ticket of the call that it waits for; 0: that call has not begun
+  std::uint64_t awaited = 0;     // the ticket of the call that the rank waits for; 0: that call has not begun
   double patience = 60;          // seconds without any progress after which such a wait ends
   std::uint64_t newest = 0;      // the newest ticket
   FlightCall calls[kept];
@@ -63,9 +64,9 @@ struct FlightPage {
 
   std::uint32_t asked_to_end = 0;  // 1: a signal has asked this rank to end
 
-  // Written by the guard.
-  std::uint64_t judged = 0;  // how often it has judged whether the run hangs
-  std::int32_t lost = 0;     // not 0: the run cannot go on, `reason` says why, and this is the exit code
+  // The members below are written by the guard.
+  std::uint64_t judged = 0;  // how often the guard has judged whether the run hangs
+  std::int32_t lost = 0;     // nonzero: the run cannot go on, `reason` says why, and `lost` is the exit code
   char reason[1024] = {};
 
   const FlightCall* call(std::uint64_t ticket) const {
@@ -73,7 +74,7 @@ struct FlightPage {
     return ticket != 0 && found.ticket == ticket ? &found : nullptr;
   }
   const FlightCall* last() const { return call(newest); }
-  // The newest group with this mark; null if there is none, or if it has been forgotten.
+  // Returns the newest group with this mark; null if there is none, or if it is no longer kept.
   const FlightGroup* group(std::uint64_t mark) const {
     for (std::uint64_t g = groups_so_far; g > 0 && g + kept_groups > groups_so_far; --g)
       if (groups[g % kept_groups].group == mark) return &groups[g % kept_groups];
@@ -88,7 +89,7 @@ void put(char (&text)[N], std::string_view words) {
   text[length] = 0;
 }
 
-// Copies a list of numbers. If it is too long, cuts it after a comma and marks it as incomplete.
+// Copies a list of numbers. A list that is too long is cut after a comma and marked as incomplete.
 template <std::size_t N>
 void put_list(char (&text)[N], std::string_view list) {
   constexpr std::string_view more = "…";
@@ -102,7 +103,7 @@ void put_list(char (&text)[N], std::string_view list) {
   }
 }
 
-// Reads a text from a page that another process may be writing. Never reads more than its N bytes.
+// Reads a text from a page that a different process may be writing. Never reads more than N bytes.
 template <std::size_t N>
 std::string fixed_text(const char (&text)[N]) {
   return {text, strnlen(text, N)};

@@ -27,7 +27,7 @@
 namespace chorale {
 namespace {
 
-// A name that is equal on all ranks of one job on one host, and on no other ranks.
+// Returns a name that is equal on all ranks of one job on one host, and different on all other ranks.
 std::string name_of_guard(const Launch& launch, const Environment& environment) {
   const auto said = [&](const char* name) { return environment(name).value_or(""); };
   std::string job = fmt::format("{}", getppid());
@@ -36,7 +36,7 @@ std::string name_of_guard(const Launch& launch, const Environment& environment) 
   return fmt::format("chorale-guard-{}-{:016x}", getuid(), std::hash<std::string>{}(job));
 }
 
-// A launcher asks ranks to end with SIGTERM, also when a user presses Ctrl-C. It only forwards SIGUSR1.
+// A launcher uses SIGTERM to ask ranks to end, even if a user presses Ctrl-C. The launcher only forwards SIGUSR1.
 std::string after_request(const Launch& launch, const Environment& environment) {
   if (!launch.launcher.starts_with("Open MPI"))
     return "the launcher may kill them before that; SIGUSR1 asks without a limit";
@@ -47,13 +47,14 @@ std::string after_request(const Launch& launch, const Environment& environment) 
 
 Descriptor new_socket() { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
-// Keeps this process from looking like a rank to people who list processes, and to tools that find ranks by command line or
-// environment. Both are overwritten in the memory from which the kernel shows them.
+// Prevents this process from looking like a rank to people who list processes, and to tools that find ranks by command line
+// or environment. Overwrites the command line and the environment in the memory from which the kernel shows them.
 void hide_the_rank() {
   prctl(PR_SET_NAME, "chorale-guard");
   const std::string stat = contents_of("/proc/self/stat").value_or("");
   const std::vector<std::string> fields = split(std::string_view(stat).substr(stat.rfind(')') + 1), ' ');
-  constexpr std::size_t arguments = 46, variables = 48;  // index of the start; the end is next. fields[1] is the state
+  constexpr std::size_t arguments = 46, variables = 48;  // index of the start address; the end address is the next field.
+                                                         // fields[1] is the state
   if (fields.size() <= variables + 1) return;
   const auto address = [&](std::size_t field) { return reinterpret_cast<char*>(std::stoull(fields[field])); };
   for (const std::size_t what : {arguments, variables})
@@ -63,12 +64,12 @@ void hide_the_rank() {
 }
 
 // A double fork detaches the guard, so that neither the rank nor the launcher waits for it. The guard also leaves the rank's
-// process group, which launchers kill as a whole. It closes all of the rank's files except stderr.
+// process group, because launchers kill the complete group. The guard closes all files of the rank except stderr.
 void start_guard(Descriptor listening, const Launch& launch, const Environment& environment) {
   const Watchman::Job job{launch.size, launch.on_host, after_request(launch, environment), Leftovers::of_this_job()};
   std::fflush(nullptr);
   const pid_t child = fork();
-  if (child > 0) waitpid(child, nullptr, 0);  // ends at once
+  if (child > 0) waitpid(child, nullptr, 0);  // this child ends immediately
   if (child != 0) return;
   if (fork() != 0) _exit(0);
   setpgid(0, 0);
@@ -101,15 +102,15 @@ bool present(int line, int file) {
   return sendmsg(line, &message, MSG_NOSIGNAL) == 1;
 }
 
-// Another user may have taken the name.
+// A different user may have taken the name.
 bool is_ours(int line) {
   ucred peer{};
   socklen_t length = sizeof peer;
   return getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
 }
 
-// The rank that binds the name starts the guard. Other ranks may try to connect before the guard listens, or while an
-// earlier guard ends.
+// The rank that binds the name starts the guard. All other ranks may try to connect before the guard listens, or while an
+// earlier guard is ending.
 Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
   constexpr double patience_seconds = 2;
   const AbstractAddress address(name_of_guard(launch, environment));

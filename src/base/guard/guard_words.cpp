@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// JSON has no infinity.
+// JSON cannot represent infinity.
 Json limit_as_json(double seconds) { return seconds == never ? Json() : Json(seconds); }
 double limit_in(const Json& json) { return json.is_null() ? never : json.get<double>(); }
 
@@ -70,7 +70,7 @@ Json json_of(const SeenRank& rank) {
   Json groups = Json::array();
   for (std::uint64_t g = 1; g <= std::min<std::uint64_t>(page.groups_so_far, FlightPage::kept_groups); ++g) {
     const FlightGroup& group = page.groups[(page.groups_so_far + 1 - g) % FlightPage::kept_groups];
-    groups.push_back({group.group, group.calls, group.since});  // the newest first
+    groups.push_back({group.group, group.calls, group.since});  // newest first
   }
   return {{"rank", page.rank},
           {"size", page.size},

@@ -1,6 +1,7 @@
-// The messages between guards, and the contents of a dump: JSON with "version" and any of these members.
+// The messages between guards, and the contents of a dump. Messages and dumps are JSON with "version" and any of these
+// members:
 //
-//   {"host": "n1", "look": {…}}                 twice a second: what the ranks of this host do; with "judges" from rank 0's
+//   {"host": "n1", "look": {…}}                 twice a second: state of this host's ranks; "judges" if from rank 0's guard
 //   {"host": "n1", "asks": true}                asks for the flight recorders of all ranks
 //   {"host": "n1", "ranks": [{"rank": 2, "calls": [{…}, …], …}, …]}       the answer
 //   {"host": "n1", "lost": "error: rank 2 …", "code": 4, "ranks": […]}    the run cannot go on; also the file of a dump
@@ -21,13 +22,14 @@ struct GuardWords {
   std::string host;
   std::optional<Look> look = {};
   bool asks = false;
-  bool judges = false;                               // the guard of rank 0 sees all ranks, and judges whether the run hangs
+  bool judges = false;                               // set by the guard of rank 0, which sees all ranks and judges whether
+                                                     // the run hangs
   std::string lost = "";                             // the explanation
-  int exit_code = static_cast<int>(Exit::watchdog);  // of the ranks of a run that is lost
+  int exit_code = static_cast<int>(Exit::watchdog);  // exit code of the ranks of a lost run
   std::vector<SeenRank> ranks = {};
 };
 
-std::string to_text(const GuardWords& words, int indent = -1);  // −1: on one line
-GuardWords guard_words_in(const std::string& text);             // throws an Error that says what is wrong
+std::string to_text(const GuardWords& words, int indent = -1);  // −1: on a single line
+GuardWords guard_words_in(const std::string& text);             // throws an Error that describes the problem
 
 }  // namespace chorale

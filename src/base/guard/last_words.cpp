@@ -14,9 +14,9 @@
 namespace chorale {
 namespace {
 
-// As in linux/pidfd.h of Linux 6.15; Debian 12's headers are older.
+// The same struct as in linux/pidfd.h of Linux 6.15, because Debian 12's headers are older.
 struct PidfdInfo {
-  std::uint64_t mask = 1 << 3;  // asks for the exit code
+  std::uint64_t mask = 1 << 3;  // requests the exit code
   std::uint64_t cgroup = 0;
   std::uint32_t ids[11] = {};
   std::int32_t exit_code = 0;
@@ -29,7 +29,7 @@ std::optional<int> code_from_pidfd(int process) {
   return told ? std::optional(info.exit_code) : std::nullopt;
 }
 
-// The last field of /proc/PID/stat; the second, the program's name, may contain blanks.
+// Returns the last field of /proc/PID/stat. The second field, the program's name, may contain blanks.
 std::optional<int> code_from_stat(int pid) {
   const std::string stat = contents_of(fmt::format("/proc/{}/stat", pid)).value_or("");
   const std::size_t name = stat.rfind(')'), last = stat.find_last_of(' ');

@@ -1,7 +1,8 @@
-// Finds out how a process that is not our child has ended. Only its parent may wait for it, so this looks in two places:
+// Finds out how a process has ended that is not a child of this process. Only the parent of a process may wait for it, so
+// this function uses two different sources:
 //
-//   /proc/PID/stat shows the exit code until the parent has collected it     a race, usually won: the guard wakes first
-//   the kernel keeps the code for whoever holds a pidfd                      since Linux 6.15
+//   /proc/PID/stat shows the exit code until the parent has collected it     a race, but the guard usually wakes first
+//   the kernel keeps the code for holders of a pidfd                         since Linux 6.15
 #pragma once
 #include <string>
 
@@ -9,7 +10,7 @@
 
 namespace chorale {
 
-// "was killed by SIGKILL", "exited with code 3". Waits for at most 0.2 s.
+// Returns "was killed by SIGKILL" or "exited with code 3", for example. Waits up to 0.2 s.
 std::string last_words(int pid, int process, Clock& clock);
 
 }  // namespace chorale

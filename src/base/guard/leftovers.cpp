@@ -11,7 +11,7 @@
 namespace chorale {
 namespace fs = std::filesystem;
 
-// Everything in the session's folder will be removed, so its name is checked. The name contains the launcher's process id.
+// The complete session folder will be removed, so its name is checked first. The name contains the launcher's process id.
 Leftovers Leftovers::of_this_job() {
   Leftovers found;
   if (const char* const job = std::getenv("OMPI_MCA_ess_base_jobid"))

@@ -1,6 +1,6 @@
-// Files that Open MPI leaves behind if a job is killed: shared memory of its ranks, and the launcher's folder. Their names
-// are known from the environment of the ranks. Other libraries unlink their shared memory as soon as all ranks have mapped
-// it.
+// Files that Open MPI leaves behind if a job is killed: shared memory of its ranks, and the launcher's folder. The
+// environment of the ranks contains the names of these files. Other libraries unlink their shared memory after all ranks
+// have mapped it.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,11 +10,11 @@ namespace chorale {
 class Leftovers {
  public:
   static Leftovers of_this_job();
-  void remove() const;  // call it when all ranks of this host have ended; the folder stays while its launcher runs
+  void remove() const;  // called after all ranks of this host have ended; keeps the folder while its launcher runs
 
  private:
-  std::string job_;                // the job id as in file names; "" with other launchers
-  std::filesystem::path session_;  // "" likewise
+  std::string job_;                // the job id as in file names; "" for launchers other than Open MPI's
+  std::filesystem::path session_;  // the launcher's folder; "" for launchers other than Open MPI's
 };
 
 }  // namespace chorale

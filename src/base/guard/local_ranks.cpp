@@ -24,7 +24,7 @@ void LocalRanks::add_to(std::vector<pollfd>& files) const {
     if (rank.here) files.push_back({rank.line.get(), POLLIN, 0});
 }
 
-// Only processes of this user are heard, and none can keep the guard waiting.
+// Accepts only processes of this user. No process can make the guard wait.
 void LocalRanks::take_in() {
   constexpr double patience_seconds = 5;
   for (;;) {
@@ -40,7 +40,7 @@ void LocalRanks::take_in() {
                                                                                           : newcomer + 1;
 }
 
-// A rank's first message carries the file descriptor of its page.
+// A rank's first message contains the file descriptor of its page.
 bool LocalRanks::show_in(const Newcomer& newcomer) {
   char byte = 0;
   iovec data{&byte, 1};
@@ -53,7 +53,7 @@ bool LocalRanks::show_in(const Newcomer& newcomer) {
   if (got != 1 || !CMSG_FIRSTHDR(&message)) return true;
   std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
   const Descriptor memory(file);
-  struct stat about {};  // a file that is too short, or may become so, would kill this process when it reads
+  struct stat about {};  // a file that is too short, or may be truncated, would crash this process when it reads
   if (fstat(file, &about) != 0 || about.st_size < static_cast<off_t>(sizeof(FlightPage)) ||
       (fcntl(file, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
     return true;
@@ -86,8 +86,8 @@ void LocalRanks::answer(int rank, const std::string& text) {
     if (one.page->rank == rank) send(one.line.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// The launcher waits for this process, because it keeps stderr open. So this process does not wait long for ranks that never
-// come.
+// The launcher waits for this process, because the process keeps stderr open. Therefore the guard does not wait long for
+// ranks that never connect.
 bool LocalRanks::are_over() const {
   constexpr double patience_seconds = 3;
   if (!newcomers_.empty() || std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.here; })) return false;
@@ -134,7 +134,7 @@ Look LocalRanks::look() {
     if (!rank.here) continue;
     const bool asked = rank.now.asked_to_end;
     rank.now = condition_of(rank.pid);
-    if (rank.now.state == 'X') rank.now.parent = rank.parent;  // it has just ended
+    if (rank.now.state == 'X') rank.now.parent = rank.parent;  // the process has just ended
     rank.now.asked_to_end |= asked;
     const double limit = rank.page->patience;
     const bool waits = rank.page->waits;

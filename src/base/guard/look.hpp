@@ -1,4 +1,4 @@
-// The combined state of several ranks at one moment. It is enough to judge whether a run hangs.
+// The combined state of several ranks at one moment. A Look contains enough information to judge whether a run hangs.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,11 +10,12 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 struct Look {
   std::uint64_t done = 0;                     // sum of the progress counters of all ranks
-  std::uint64_t idled = 0;                    // how often their waits have polled
-  double waiting = never, any = never;        // smallest time limit, in seconds, of the ranks that wait, and of all ranks
-  int ranks = 0, here = 0;                    // ranks that have connected; of these, ranks that live, …
-  int waiters = 0, stopped = 0, blocked = 0;  // … wait for other ranks, are stopped by a signal, wait for a disk
-  bool traced = false;                        // a debugger is attached to a rank
+  std::uint64_t idled = 0;                    // number of polls in the ranks' waits
+  double waiting = never, any = never;        // smallest time limit in seconds: of the ranks that wait, and of all ranks
+  int ranks = 0, here = 0;                    // ranks that have connected, and those of them that are running
+  int waiters = 0, stopped = 0, blocked = 0;  // running ranks that wait for other ranks, that are stopped by a signal, and
+                                              // that wait for a disk
+  bool traced = false;                        // whether a debugger is attached to a rank
 
   void add(const Look& other) {
     done += other.done, idled += other.idled;
@@ -24,9 +25,9 @@ struct Look {
     traced |= other.traced;
   }
 
-  // The seconds without any progress after which the run counts as hung. A rank may wait inside MPI, unseen, for a stopped
-  // rank, so if any rank is stopped, the limits of all ranks count. If all ranks are stopped, somebody has paused the run. A
-  // rank that waits for a disk gets ten times as long.
+  // Returns the seconds without any progress after which the run counts as hung. If any rank is stopped, the limits of all
+  // ranks count. The reason is that a rank may wait for the stopped rank inside MPI, where the guard cannot see the wait. If
+  // all ranks are stopped, somebody has paused the run. If a rank waits for a disk, the limit is ten times as long.
   double limit() const {
     constexpr double for_a_disk = 10;
     if (traced || stopped == here) return never;

@@ -21,7 +21,7 @@ namespace chorale {
 namespace {
 
 constexpr std::size_t longest_line = 64 << 20, longest_secret = 64, most_strangers = 64;
-constexpr double secret_seconds = 5;  // within which a stranger must show the secret
+constexpr double secret_seconds = 5;  // time limit for an unknown connection to send the secret
 
 Descriptor new_socket() {
   Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -30,7 +30,7 @@ Descriptor new_socket() {
   return made;
 }
 
-// Connects within a second, or not at all: an address may belong to a network that reaches no other host.
+// Connects within a second or gives up, because an address may belong to a network that reaches no other host.
 bool connects(int line, const std::string& address, int port) {
   sockaddr_in where{};
   where.sin_family = AF_INET;
@@ -150,7 +150,7 @@ void OtherGuards::receive(Guard& guard, std::vector<Message>& messages) {
   if (guard.in.size() > (guard.trusted ? longest_line : longest_secret)) guard.ended = true;
 }
 
-// Lines that cannot be read are ignored.
+// Ignores lines that cannot be parsed.
 void OtherGuards::read(Guard& guard, const std::string& line, std::vector<Message>& messages) {
   if (!guard.trusted) {
     (line == secret_ ? guard.trusted : guard.ended) = true;

@@ -1,10 +1,10 @@
-// Connections between the guards of a run on several hosts. The guard of rank 0 listens; all others connect to it.
+// Connections between the guards of a run on several hosts. The guard of rank 0 listens, and all other guards connect to it.
 //
 //   n0   guard ── listens: "10.77.1.1 40123 5f2c…" ──▶ rank 0 ── MPI ──▶ the first rank of each other host ──▶ its guard
 //   n1   guard ── "5f2c…" ──▶ n0
 //
-// They exchange lines of JSON (guard_words.hpp). Twice a second each says what its ranks do, so silence means that a host or
-// a link is gone. A connection must begin with the secret of the invitation; otherwise it is closed.
+// Guards exchange lines of JSON (guard_words.hpp). Each guard sends the state of its ranks twice a second, so silence means
+// that a host or a link has failed. A connection must start with the secret from the invitation; otherwise it is closed.
 #pragma once
 #include <poll.h>
 
@@ -22,9 +22,9 @@ class OtherGuards {
  public:
   struct Guard {
     Descriptor line;
-    GuardWords words;             // its newest message of each kind
-    std::string out, in;          // not yet sent; not yet complete
-    double came = 0, silent = 0;  // when it connected; for how long it has been silent
+    GuardWords words;             // the newest message of each kind from this guard
+    std::string out, in;          // text that has not been sent; text that is not complete yet
+    double came = 0, silent = 0;  // time of its connection; seconds of silence since its newest message
     bool trusted = false, ended = false;
   };
   struct Message {
@@ -33,7 +33,7 @@ class OtherGuards {
   };
 
   explicit OtherGuards(Clock& clock) : clock_(clock) {}
-  // Returns the invitation: addresses of this host, port, secret. "" if this host cannot listen.
+  // Returns the invitation: addresses of this host, port and secret. Returns "" if this host cannot listen.
   std::string invite();
   void join(const std::string& invitation);
 
@@ -41,10 +41,10 @@ class OtherGuards {
   const std::list<Guard>& guards() const { return guards_; }
   void add_to(std::vector<pollfd>& files) const;
   void say(Guard& guard, const GuardWords& words) { guard.out += to_text(words) + "\n"; }
-  void say(const GuardWords& words);  // to all
-  void wait(double seconds);          // counted as silence of every guard that is not heard
+  void say(const GuardWords& words);  // sends to all guards
+  void wait(double seconds);          // counts as silence of every guard that does not send
   bool has_said_all() const;
-  std::vector<Message> move();  // sends and receives as much as it can without waiting
+  std::vector<Message> move();  // sends and receives as much as possible without waiting
 
  private:
   void take_in();

@@ -1,6 +1,6 @@
-// How long a run has made no progress, as a share of the time allowed. The limit changes: a disk gets more time than a
-// waiting rank, and a paused run has no limit at all. So each interval is measured against the limit of its own time, and a
-// run that resumes after a pause starts again from zero.
+// The time for which a run has made no progress, as a fraction of the allowed time. The limit changes: a disk gets more time
+// than a waiting rank, and a paused run has no limit. Each interval is therefore divided by the limit at that time. A run
+// that resumes after a pause starts again from zero.
 #pragma once
 #include "src/base/guard/look.hpp"
 
@@ -8,7 +8,7 @@ namespace chorale {
 
 class Patience {
  public:
-  // `look` is the state of the run after another `passed` seconds.
+  // look: the state of the run after `passed` more seconds.
   void see(const Look& look, double passed) {
     const double limit = look.limit();
     const bool moved = look.done != done_;
@@ -20,8 +20,8 @@ class Patience {
     seconds_ += passed;
     spent_ += limit > 0 ? passed / limit : 1;
   }
-  double seconds() const { return seconds_; }  // without progress so far
-  double spent() const { return spent_; }      // 1: the run hangs
+  double seconds() const { return seconds_; }  // seconds without progress so far
+  double spent() const { return spent_; }      // fraction of the allowed time; 1: the run hangs
 
  private:
   std::uint64_t done_ = 0;

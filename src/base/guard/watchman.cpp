@@ -15,10 +15,10 @@ namespace {
 
 constexpr double between_looks_seconds = 0.1;
 constexpr double words_seconds = 0.5;           // between two messages to other guards
-constexpr double deadlock_seconds = 1;          // without progress, before a search for ranks that wait for each other
-constexpr double request_seconds = 0.5;         // for ranks to end after a request, before the guard says what keeps them
-constexpr double grace_seconds = 4;             // for the launcher to end the ranks after the run is lost; …
-constexpr double grace_of_orphans_seconds = 1;  // … and for ranks to end themselves if there is no launcher
+constexpr double deadlock_seconds = 1;          // without progress, before the search for ranks that wait for each other
+constexpr double request_seconds = 0.5;         // from a request until the guard reports why ranks have not ended
+constexpr double grace_seconds = 4;             // for the launcher to end the ranks after the run is lost
+constexpr double grace_of_orphans_seconds = 1;  // for ranks to end themselves if they have no launcher
 constexpr int died_or_hung = static_cast<int>(Exit::watchdog);  // the exit code
 
 }  // namespace
@@ -49,7 +49,8 @@ void Watchman::wait_for_news() {
   poll(files.data(), files.size(), static_cast<int>(1000 * between_looks_seconds));
 }
 
-// A rank that failed or exited has said why. A request to end comes from a user or from the launcher, which report it.
+// A rank that failed or exited has reported the reason itself. A request to end comes from a user or from the launcher,
+// which report it.
 void Watchman::hear_ranks() {
   for (const auto& [rank, request] : ranks_.move(lost_at_ < 0)) {
     if (request == "invite") {
@@ -60,7 +61,7 @@ void Watchman::hear_ranks() {
       const std::vector<SeenRank> all = everybody();
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
       const bool by_itself = ended->end.starts_with("exited") || ended->end.ends_with("TERM") || ended->end.ends_with("INT");
-      const int failed = ranks_.failed_with();  // another rank may have failed, and the launcher ended this one
+      const int failed = ranks_.failed_with();  // a different rank may have failed, after which the launcher ended this one
       if (ranks_.asked_to_end() && failed == 0)
         lose(explain_stop(*ended), died_or_hung, true);
       else if (by_itself || ranks_.asked_to_end())
@@ -69,8 +70,8 @@ void Watchman::hear_ranks() {
         explain(explain_end(*ended, all));
     }
   }
-  // All ranks exit with the code of the rank that failed. So the run ends with this code, whichever rank the launcher sees
-  // end first.
+  // All ranks exit with the code of the rank that failed. So the run ends with this code, regardless of the rank that the
+  // launcher sees end first.
   if (const int code = ranks_.failed_with(); lost_at_ < 0 && code != 0)
     lose(fmt::format("a rank on {} failed, and has said why", host_name()), code, true);
 }
@@ -84,7 +85,7 @@ void Watchman::hear_guards() {
   }
 }
 
-// A late look counts as one in time: if the guard did not get to run either, the whole machine is busy.
+// A late look counts only up to three intervals: if the guard could not run either, the complete machine is busy.
 void Watchman::look() {
   const double now = clock_.seconds(), passed = std::min(now - std::exchange(looked_, now), 3 * between_looks_seconds);
   look_ = ranks_.look();
@@ -104,7 +105,7 @@ void Watchman::look() {
   Look all = look_;
   bool judged = false;
   for (const OtherGuards::Guard& guard : others_.guards()) {
-    const bool is_known = guard.words.look && !(guard.ended && guard.words.look->here > 0);  // else it has died
+    const bool is_known = guard.words.look && !(guard.ended && guard.words.look->here > 0);  // otherwise the guard has died
     if (is_known) all.add(*guard.words.look);
     judged |= !guard.ended && guard.words.judges;
   }
@@ -116,8 +117,8 @@ void Watchman::look() {
   if (lost_at_ < 0) judge_silence();
 }
 
-// A rank ends only after its step, and its launcher may kill it before. So the guard reports while the ranks still live.
-// Only the guard of rank 0 does so.
+// After a request, a rank ends only when its step is done, and the launcher may kill the rank before that. So the guard
+// reports while the ranks are still running. Only the guard of rank 0 reports.
 void Watchman::answer_request(double now) {
   if (has_answered_ || !ranks_.asked_to_end() || !ranks_.holds(0)) return;
   if (asked_at_ < 0) asked_at_ = now;
@@ -126,8 +127,8 @@ void Watchman::answer_request(double now) {
   std::fputs(explain_request(ranks_.seen(), job_.ranks_on_host, job_.after_request).c_str(), stderr);
 }
 
-// Judges only with a view of all ranks; otherwise each wait judges itself. If there are several hosts, the guard of rank 0
-// decides.
+// The guard judges only if it sees all ranks; otherwise each wait judges itself. If there are several hosts, the guard of
+// rank 0 decides.
 void Watchman::judge_progress(const Look& all, double passed) {
   patience_.see(all, passed);
   const double quiet = patience_.seconds();
@@ -141,8 +142,9 @@ void Watchman::judge_progress(const Look& all, double passed) {
   if (patience_.spent() >= 1) explain(explain_hang(everybody(), quiet));
 }
 
-// Ranks that wait in no call of a communicator, such as those in set-up, may wait for long work, such as a file that another
-// rank reads. The guard cannot tell it from an endless loop. So it only says who waits for whom, once.
+// Ranks may wait outside a call of a communicator, for example in set-up. They may wait for long work, such as a file that a
+// different rank reads. The guard cannot distinguish such a wait from an endless loop. Therefore the guard only reports once
+// which ranks wait for which.
 void Watchman::warn_of_late_ranks(const Look& all, double passed) {
   const bool somebody_waits = all.idled != then_.idled, judged_as_hang = all.waiting != never || all.stopped > 0;
   if (all.done != then_.done || judged_as_hang) {
@@ -159,8 +161,8 @@ void Watchman::warn_of_late_ranks(const Look& all, double passed) {
   quiet_ = -1;
 }
 
-// Every guard hears from the others twice a second, unless a host or a link is gone. If only the guard of a host is gone,
-// nobody judges progress any more.
+// Every guard gets messages from the other guards twice a second, unless a host or a link has failed. If only the guard of a
+// host has failed, nobody judges progress any more.
 void Watchman::judge_silence() {
   for (const OtherGuards::Guard& guard : others_.guards()) {
     if (guard.trusted && !guard.ended && guard.silent >= look_.any)
@@ -172,7 +174,7 @@ void Watchman::judge_silence() {
   }
 }
 
-// Lists each rank once, even if several guards have passed it on.
+// Lists each rank once, even if several guards have forwarded it.
 std::vector<SeenRank> Watchman::everybody() const {
   std::vector<SeenRank> all = ranks_.seen();
   for (const OtherGuards::Guard& guard : others_.guards())
@@ -190,7 +192,7 @@ void Watchman::explain(const std::string& explanation) {
   lose(explanation, died_or_hung, true);
 }
 
-// The waits of all ranks see this and end. Then the launcher ends the ranks that do not wait.
+// The waits of all ranks see this state and end. Then the launcher ends the ranks that are not waiting.
 void Watchman::lose(const std::string& why, int exit_code, bool tell_others) {
   lost_at_ = clock_.seconds();
   ranks_.lose(why, exit_code);

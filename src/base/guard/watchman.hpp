@@ -1,4 +1,4 @@
-// The loop of the guard process (guard.hpp): looks at the ranks ten times a second, and acts once.
+// The loop of the guard process (guard.hpp). The loop looks at the ranks ten times a second, and acts once.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,11 +17,11 @@ class Watchman {
  public:
   struct Job {
     int ranks = 1, ranks_on_host = 0;  // 0: unknown
-    std::string after_request;         // what the launcher does to ranks that were asked to end, in words
+    std::string after_request;         // the launcher's action on ranks that were asked to end, in words
     Leftovers leftovers;
   };
   Watchman(Descriptor listening, Job job, Clock& clock);
-  void watch();  // until the last rank of the host has ended
+  void watch();  // returns after the last rank of the host has ended
 
  private:
   void wait_for_news();
@@ -34,8 +34,8 @@ class Watchman {
   void judge_silence();
   std::vector<SeenRank> everybody() const;
   GuardWords words() const;
-  void explain(const std::string& explanation);  // the run is lost; reports why here, and to all ranks
-  // The run is lost; somebody else has said why. The ranks that wait end with this exit code.
+  void explain(const std::string& explanation);  // for a lost run: reports the reason here and to all ranks
+  // For a lost run whose reason has already been reported elsewhere. The waiting ranks end with this exit code.
   void lose(const std::string& why, int exit_code, bool tell_others);
   void clean_up();
 
@@ -44,13 +44,13 @@ class Watchman {
   LocalRanks ranks_;
   OtherGuards others_;
   Patience patience_;
-  Look look_;                     // the newest state of this host's ranks
-  Look then_;                     // the state of all ranks at the last progress
-  double quiet_ = 0;              // seconds since then; −1: a warning has been printed
-  double looked_ = 0, said_ = 0;  // when
-  bool has_asked_ = false;        // asked the other guards for their ranks' flight recorders
-  double lost_at_ = -1;           // when the run was lost; −1: it was not
-  double asked_at_ = -1;          // when ranks were first seen to be asked to end
+  Look look_;                     // the newest state of the ranks of this host
+  Look then_;                     // the state of all ranks at their latest progress
+  double quiet_ = 0;              // seconds since the latest progress; −1: a warning has been printed
+  double looked_ = 0, said_ = 0;  // times of the latest look and of the latest message
+  bool has_asked_ = false;        // whether it has asked the other guards for the flight recorders of their ranks
+  double lost_at_ = -1;           // time at which the run was lost; −1: it is not lost
+  double asked_at_ = -1;          // time at which a request to end was first seen
   bool orphaned_ = false, judges_ = false, has_answered_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The tile registers of the processor. GCC's intrinsics for them take only literal register numbers, not template arguments,
-// so this file uses inline assembly.
+// Access to the tile registers of the processor. GCC's tile intrinsics take only literal register numbers, not template
+// arguments, so this file uses inline assembly.
 #pragma once
 #include "src/math/bf16/tiles.hpp"
 

@@ -1,5 +1,5 @@
-// The tile kernels of attention in bf16, for any engine. A tile of 64 × 64 is divided into blocks of 16 × 16. Blocks that no
-// query sees are skipped:
+// The tile kernels of attention in bf16, for any engine. A tile of 64 × 64 is divided into blocks of 16 × 16. A block is
+// skipped if none of its queries attends to any of its keys:
 //
 //               queries 0–15  16–31  32–47  48–63
 //   keys  0–15       ░          ▒      ▒      ▒
@@ -7,10 +7,10 @@
 //        32–47       ·          ·      ░      ▒
 //        48–63       ·          ·      ·      ░
 //
-// Scores, out and dQ: adjacent blocks of queries that need the same number of keys are multiplied together, as columns.
-// dK and dV: adjacent blocks of keys that the same queries need are multiplied together, as rows.
+// For scores, out and dQ, adjacent blocks of queries that need the same number of keys are multiplied together, as columns.
+// For dK and dV, adjacent blocks of keys that are needed by the same queries are multiplied together, as rows.
 //
-// These templates are always inlined, because engines.cpp compiles them for the processors of each engine.
+// The functions of this file are always inlined, because engines.cpp compiles them for the processors of each engine.
 #pragma once
 #include "src/math/bf16/groups.hpp"
 #include "src/math/bf16/sight.hpp"
@@ -21,7 +21,8 @@ inline constexpr float log2_e = 0x1.715476p+0f;
 
 using Sixteen [[gnu::vector_size(4 * lanes), gnu::may_alias]] = float;  // one value for each of 16 queries
 
-// The dropout factors of 16 queries for the keys of a tile, [key, query]. `index(l)`: of query l, for the first key.
+// Computes the dropout factors of 16 queries for the keys of a tile, [key, query]. index(l) is the dropout index of query l
+// for the first key.
 template <class IndexOf>
 void block_factors(const Drops& drops, IndexOf&& index, float* factors) {
   alignas(64) float rows[lanes][side];
@@ -29,8 +30,8 @@ void block_factors(const Drops& drops, IndexOf&& index, float* factors) {
   transpose(&rows[0][0], lanes, side, factors);
 }
 
-// Replaces the scores of 16 queries, [key, query] in rows of 64, by exponentials relative to the highest so far. Rescales
-// the sums so far. `masked`: some query does not see all of the keys.
+// Replaces the scores of 16 queries, [key, query] in rows of 64, by exponentials relative to the highest score so far.
+// Rescales the earlier sums. masked: some query does not attend to all of the keys.
 template <bool masked>
 [[gnu::always_inline]] inline void soften_block(float* scores, std::int64_t depth, const TileSight& sight,
                                                 std::int64_t first, float scale, float* highest, float* sum, float* out,
@@ -50,8 +51,8 @@ template <bool masked>
   for (std::int64_t l = 0; l < lanes; ++l) {
     const float before = highest[l], candidate = scale * best[l];
     now[l] = candidate > before ? candidate : before;
-    changed |= candidate > before && sum[l] != 0;  // a query that has seen no key has sums of 0
-    // −∞ − (−∞) would be NaN. If the query still sees no key, both are −∞ and shrink is 1.
+    changed |= candidate > before && sum[l] != 0;  // a query that has not attended to any key has sums of 0
+    // −∞ − (−∞) would be NaN. If the query has still not attended to any key, both values are −∞ and shrink is 1.
     shrink[l] = candidate > before ? math::exp(before - candidate) : 1.0f;
     highest[l] = now[l];
   }
@@ -114,7 +115,7 @@ template <class Engine>
   transpose(t.turned_out.data(), row, side, t.out.data());
 }
 
-// Turns the scores and dP of 16 queries, [key, query] in rows of 64, into f∘P and dS.
+// Replaces the scores and dP of 16 queries, [key, query] in rows of 64, by f∘P and dS.
 template <bool masked, bool drops>
 [[gnu::always_inline]] inline void differentiate_block(float* p, float* ds, std::int64_t depth, const TileSight& sight,
                                                        std::int64_t first, float scale, const float* lse, const float* both,
@@ -137,7 +138,7 @@ template <class Engine>
                                                       std::int64_t first_key, const Drops& drops, const KeyGradients& sums) {
   [[maybe_unused]] const typename Engine::Session session;
   const std::int64_t row = g.row, words = g.words;
-  const TileSight sight([&](std::int64_t r) {  // [0, 0) for padding
+  const TileSight sight([&](std::int64_t r) {  // padding rows get the empty range [0, 0)
     if (r >= rows) return Sight{};
     const Sight& all = g.sight[static_cast<std::size_t>(first_query + r)];
     return Sight{all.first - first_key, all.last - first_key};
@@ -172,7 +173,8 @@ template <class Engine>
     Engine::template product<true>(row, end - q, depth / 2, {g.keys.columns.data() + first_key / 2 * row, pairs},
                                    {g.paired_ds.data() + q, side}, {g.turned_dq.data() + first_query * row + q, side});
   }
-  // The last key that a query sees ascends, so if a block of queries needs a key, all later blocks need it too.
+  // The last key that a query attends to ascends with the query. So if a block of queries needs a key, all later blocks need
+  // it too.
   const std::int64_t last = up_to(rows, lanes);
   for (std::int64_t k = 0, end = 0; k < side; k = end) {
     const std::int64_t q = sight.first_row_for(k);

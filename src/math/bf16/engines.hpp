@@ -1,5 +1,5 @@
-// Which engine multiplies attention's bf16 tiles on this processor. The choice is made at run time, because one build may
-// run on many machines.
+// Selects the engine that multiplies attention's bf16 tiles on this processor. The engine is selected at run time, because
+// one build may run on many machines.
 //
 //   engine         where                                     speed of products, relative to f32
 //   amx            Intel since Sapphire Rapids, Linux 5.16   up to 16
@@ -15,14 +15,14 @@
 
 namespace chorale::attention {
 
-std::vector<Bf16Kernels> bf16_engines();  // those that this machine can run, the fastest first
-// The engine of this name; the fastest if the name is empty; no value if that is f32. Throws a usage error if this machine
-// lacks the engine.
+std::vector<Bf16Kernels> bf16_engines();  // the engines that this machine can run, fastest first
+// Returns the engine of this name, or the fastest engine if the name is empty. Returns no value if that is f32. Throws a
+// usage error if this machine lacks the engine.
 std::optional<Bf16Kernels> bf16_engine(std::string_view named);
-const Bf16Kernels* chosen_bf16_engine();  // the one that CHORALE_BF16_ATTENTION names, or the default; null: f32
-std::string bf16_engine_name();           // its name, or "f32"
+const Bf16Kernels* chosen_bf16_engine();  // the engine that CHORALE_BF16_ATTENTION names, or the default; null: f32
+std::string bf16_engine_name();           // the name of the chosen engine, or "f32"
 
-// Attention of bf16 tensors by one engine; the arguments are checked.
+// Attention of bf16 tensors by one engine. The caller has checked the arguments.
 void forward_in_bf16(const Bf16Kernels& kernels, const AttentionInput& in, const Tensor& out, const Tensor& lse,
                      const Queue& queue);
 void backward_in_bf16(const Bf16Kernels& kernels, const AttentionInput& in, const Tensor& dout, const Tensor& out,

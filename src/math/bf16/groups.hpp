@@ -1,21 +1,22 @@
 // The matrices of attention in bf16, stored as words of two elements (products.hpp), and their layouts in memory. Scores,
-// out and dQ are computed transposed, with queries as columns:
+// out and dQ are computed in transposed form, with queries as columns:
 //
-//   Sᵀ = K·Qᵀ        a vector register holds the scores of 16 queries, so maxima and sums over keys need no step across
-//   Oᵀ += Vᵀ·Pᵀ      the lanes of a register, and Pᵀ becomes a right operand by rounding two rows at a time
+//   Sᵀ = K·Qᵀ        a vector register holds the scores of 16 queries, so maxima and sums over keys need no operation
+//   Oᵀ += Vᵀ·Pᵀ      across lanes, and Pᵀ becomes a right operand when two rows at a time are rounded
 //
-// Backward, with D = Σ do·o per query, and the scale of scores 1/√width:
+// The backward pass, with D = Σ do·o per query and `scale` = 1/√width, the scale of the scores:
 //
 //   dPᵀ = V·dOᵀ      dSᵀ = scale·Pᵀ ∘ (f ∘ dPᵀ − D)      dQᵀ += Kᵀ·dSᵀ      dK += dSᵀ·Q      dV += (f ∘ Pᵀ)·dO
 //
-// A word holds two neighbors along the dimension that a product sums over, so a matrix may be needed in two layouts:
+// A word holds two elements that are neighbors along the summed dimension of a product, so a matrix may be needed in two
+// layouts:
 //
 //   rows      [n, width/2]         two neighbors in a row
 //   turned    [width/2, 64]        their transpose, tile by tile of 64 rows
 //   paired    [n/2, width]         the same column of two rows
 //   columns   [width, 32]          its transpose, tile by tile of 64 rows
 //
-// P and dS are rounded to bf16. Q is multiplied as it is stored: the scale is applied to the scores, in f32.
+// P and dS are rounded to bf16. Q is multiplied unscaled, and the scale is applied to the scores in f32.
 #pragma once
 #include <cstring>
 
@@ -42,7 +43,7 @@ struct Bf16Kernels {
                         const Drops& drops, const KeyGradients& sums);
 };
 
-// Copies `count` vectors, `stride` elements apart, into rows of words. Padding is not written.
+// Copies `count` vectors, which start `stride` elements apart, into rows of words. Does not write the padding.
 inline void copy_rows(const bf16* from, std::int64_t stride, std::int64_t count, std::int64_t width, Word* to) {
   const std::int64_t row = words_of(width);
   for (std::int64_t r = 0; r < count; ++r) {
@@ -55,7 +56,7 @@ inline void copy_rows(const bf16* from, std::int64_t stride, std::int64_t count,
   }
 }
 
-// Converts the rows of a tile to the layout `paired`; `row` is the width with padding.
+// Converts the rows of a tile to the layout `paired`. `row` is the padded width.
 inline void pair_rows(const Word* rows, std::int64_t words, std::int64_t row, Word* paired) {
   for (std::int64_t r = 0; r < pairs; ++r) {
     const Word *even = rows + 2 * r * words, *odd = even + words;
@@ -67,7 +68,7 @@ inline void pair_rows(const Word* rows, std::int64_t words, std::int64_t row, Wo
   }
 }
 
-// Σ a·b over a row, in f32.
+// Returns Σ a·b over a row, in f32.
 template <class S>
 float dot_rows(const bf16* a, const S* b, std::int64_t width) {
   float sum[lanes] = {};
@@ -91,7 +92,8 @@ struct Bf16Keys {
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width) {  // for the forward pass
     load(key, stride, count, width, values);
   }
-  // Also makes the layout `columns` of `left`, which is `keys` or `values`: the left operand of the product with P or dS.
+  // Also builds the layout `columns` of `left`, which is `keys` or `values`. `columns` is the left operand of the product
+  // with P or dS.
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width, const WordLines& left) {
     const std::int64_t row = up_to(width, lanes), words = words_of(width);
     copy_rows(key, stride, count, width, keys.data());
@@ -101,7 +103,7 @@ struct Bf16Keys {
       transpose(paired.data(), pairs, row, columns.data() + first / 2 * row);
     }
   }
-  WordLines keys, values, columns, paired;  // `paired`: one tile
+  WordLines keys, values, columns, paired;  // `paired` holds one tile
 };
 
 struct Bf16Queries : QueryRows {
@@ -165,17 +167,18 @@ struct Bf16Gradients : GroupRows {
 
   const Bf16Kernels& kernels;
   std::int64_t words;
-  Bf16Keys keys;  // with the layout `columns` of the keys
+  Bf16Keys keys;  // includes the layout `columns` of the keys
   WordLines turned_q, turned_dout, paired_q, paired_dout;
-  Floats turned_dq;                                                                // tile by tile: [width, 64]
-  WordLines rows;                                                                  // a tile
-  Floats float_rows;                                                               // a tile
-  Floats p{side * side}, ds{side * side};                                          // a tile, [key, query]
-  WordLines p_rows{side * pairs}, ds_rows{side * pairs}, paired_ds{pairs * side};  // the same as words
+  Floats turned_dq;                                                                // one tile after another, each [width,
+                                                                                   // 64]
+  WordLines rows;                                                                  // one tile
+  Floats float_rows;                                                               // one tile
+  Floats p{side * side}, ds{side * side};                                          // one tile, [key, query]
+  WordLines p_rows{side * pairs}, ds_rows{side * pairs}, paired_ds{pairs * side};  // p and ds as words
 
  private:
   template <class F>
-  void each_tile(F&& f) {  // f(its first query, the number of its queries)
+  void each_tile(F&& f) {  // f(the tile's first query, its number of queries)
     for (std::int64_t first = 0; first < queries; first += side) f(first, std::min(side, queries - first));
   }
   void load(const bf16* from, std::int64_t stride, WordLines& turned, WordLines& paired) {

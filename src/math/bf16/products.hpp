@@ -1,10 +1,11 @@
-// The inner products of attention in bf16: c = a·b or c += a·b, with c in f32. a and b are stored as words of 32 bits. A
-// word holds two bf16 that are neighbors along the summed dimension, the first one in its lower half:
+// The inner products of attention in bf16: c = a·b or c += a·b, where c is in f32. The operands a and b are stored as words
+// of 32 bits. A word holds two bf16 values that are neighbors along the summed dimension. The first value is in the lower
+// half:
 //
 //   a [rows, depth]       word (i, k):  a[i][2k], a[i][2k + 1]       two elements of a row
 //   b [depth, columns]    word (k, j):  b[2k][j], b[2k + 1][j]       two rows, interleaved
 //
-// Rows and columns are multiples of 16, and the depth is a multiple of 8 words. Rows in memory may be longer.
+// The numbers of rows and columns are multiples of 16, and the depth is a multiple of 8 words. Rows in memory may be longer.
 //
 // An engine is a struct of static functions for one kind of processor (vectors.hpp, tiles.hpp). Besides product, it has
 // functions that round f32 matrices [rows, columns] to such words, to nearest even:
@@ -14,7 +15,7 @@
 //   round_pairs(from, rows, columns, to)    to the words of a right operand
 //   Session                                 an object that must exist while products run
 //
-// Engines treat denormals as zero. Each engine adds the products of an element in its own order.
+// Engines treat denormals as zero. Each engine sums the products of an element in an engine-specific order.
 #pragma once
 #include <cstdint>
 
@@ -22,7 +23,7 @@ namespace chorale::bf16_products {
 
 using Word = std::uint32_t;
 
-// A matrix: its first element, and the elements from row to row.
+// A matrix: its first element, and the distance between rows in elements.
 template <class T>
 struct Matrix {
   T* at;

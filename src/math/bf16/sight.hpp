@@ -1,11 +1,11 @@
-// The keys that each query of a tile sees: row r sees the keys begin[r] … end[r] − 1 of the tile's 64.
+// The keys that each query of a tile attends to: row r attends to the keys begin[r] … end[r] − 1 of the tile's 64 keys.
 #pragma once
 #include "src/math/attention_tiles.hpp"
 
 namespace chorale::attention {
 
 struct TileSight {
-  // `sight(r)`: what row r sees, relative to the first key of the tile; [0, 0) for padding.
+  // sight(r): the range of keys for row r, relative to the first key of the tile; [0, 0) for padding.
   template <class SightOf>
   [[gnu::always_inline]] explicit TileSight(SightOf&& sight) {
     for (std::int64_t r = 0; r < side; ++r) {
@@ -25,27 +25,28 @@ struct TileSight {
     }
   }
 
-  // The end of the run of blocks, from row r on, that need the same number of keys.
+  // Blocks that start at row r and need the same number of keys form a run. Returns the end of the run.
   [[gnu::always_inline]] std::int64_t run_end(std::int64_t r) const {
     std::int64_t next = r + lanes;
     while (next < side && depth[next / lanes] == depth[r / lanes]) next += lanes;
     return next;
   }
-  // The first row of the first block that needs the key, or 64.
+  // Returns the first row of the first block that needs the key, or 64.
   [[gnu::always_inline]] std::int64_t first_row_for(std::int64_t key) const {
     std::int64_t r = 0;
     while (r < side && depth[r / lanes] <= key) r += lanes;
     return r;
   }
-  // One comparison, so that loops over rows vectorize.
+  // A single comparison, so that loops over rows vectorize.
   [[gnu::always_inline]] bool sees(std::int64_t r, std::int64_t key) const {
     return static_cast<std::uint32_t>(static_cast<std::int32_t>(key) - begin[r]) <
            static_cast<std::uint32_t>(end[r] - begin[r]);
   }
 
   std::int32_t begin[side], end[side];
-  std::int64_t depth[side / lanes];  // the keys that each block of 16 rows needs: the first ones, in whole blocks of keys
-  bool all[side / lanes];            // whether each row of the block sees all of these
+  std::int64_t depth[side / lanes];  // number of keys that each block of 16 rows needs, counted from key 0 in complete
+                                     // blocks of keys
+  bool all[side / lanes];            // whether every row of the block attends to all `depth` keys
 };
 
 }  // namespace chorale::attention

@@ -1,16 +1,18 @@
-// The engine of processors with AMX (Intel since Sapphire Rapids), whose matrix unit has eight tile registers of 16 rows of
-// 64 bytes. One instruction adds a product of 16 × 16 × 16 words. The products of this file:
+// The engine for processors with AMX (Intel since Sapphire Rapids). The matrix unit of these processors has eight tile
+// registers of 16 rows of 64 bytes. One instruction adds a product of 16 × 16 × 16 words. This file computes its products as
+// follows:
 //
 //                       b, tile 5
 //                  ┌────┬────┬────┬────┐      four tiles of c, side by side, stay in registers while k runs;
 //   a, tile 4   →  │ 0  │ 1  │ 2  │ 3  │      each step of k loads one tile of a and four of b
 //                  └────┴────┴────┴────┘
 //
-// If the depth is not a multiple of 16 words, the last step has 8 words. It uses smaller tiles: 6 for a and 7 for b.
+// If the depth is not a multiple of 16 words, the last step has 8 words. The last step uses smaller tiles: tile 6 for a and
+// tile 7 for b.
 //
-// Machine provides the registers: the processor's own (amx.hpp), or arrays that tests can inspect. One instruction sums the
-// products of the words' lower halves in one chain and those of the upper halves in another. Both chains begin with 0; their
-// sum is added to c.
+// Machine provides the registers: those of the processor (amx.hpp), or arrays that tests can inspect. One instruction sums
+// the products of the words' lower halves in one chain and the products of the upper halves in a second chain. Both chains
+// begin with 0, and their sum is added to c.
 #pragma once
 #include <cstring>
 
@@ -19,7 +21,7 @@
 
 namespace chorale::bf16_products {
 
-// The operand of ldtilecfg. The order of fields is the processor's.
+// The operand of ldtilecfg. The processor defines the order of the fields.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 32, 64};
@@ -29,7 +31,7 @@ static_assert(sizeof(TileShapes) == 64);
 
 template <class Machine, class Rounding>
 struct Tiles : Rounding {
-  // oneDNN configures the tiles with other shapes before it uses them, so each of our calls configures them again.
+  // oneDNN configures the tiles with different shapes before it uses them, so each of our calls configures them again.
   struct Session {
     Session() { Machine::configure(TileShapes{}); }
     ~Session() { Machine::release(); }
@@ -82,7 +84,7 @@ struct Tiles : Rounding {
     each<count>([&]<int t>() __attribute__((always_inline)) { Machine::template store<t>(c.at + t * 16, c.row * 4); });
   }
 
-  // Calls f for t = 0 … count − 1 as template arguments, because an instruction names its registers.
+  // Calls f for t = 0 … count − 1 as template arguments, because an instruction contains its register numbers.
   template <int count, class F>
   [[gnu::always_inline]] static void each(F&& f) {
     f.template operator()<0>();

@@ -1,8 +1,9 @@
-// The engine of processors with AVX512_BF16. One instruction multiplies 32 pairs of bf16 and adds them to 16 sums. On AMD
-// it takes as long as one FMA of 16 floats, so products are twice as fast as in f32. On Intel it takes about 3 times as long
-// as an FMA.
+// The engine for processors with AVX512_BF16. One instruction multiplies 32 pairs of bf16 values and adds the products to 16
+// sums. On AMD, this instruction takes as long as one FMA of 16 floats, so products are twice as fast as in f32. On Intel,
+// it takes about 3 times as long as an FMA.
 //
-// Each element of c is one chain over k, with a rounding after each addition. In each word, the upper half comes first.
+// Each element of c is one chain over k, with a rounding after each addition. In each word, the product of the upper halves
+// is added first.
 //
 //   panel          b[k] ─────────► two registers       each step of k: 2 loads, 8 broadcasts, 16 independent instructions
 //            a[0][k]  c[0]  ░░░░░░░░ ░░░░░░░░          (16 rows and one register where only 16 columns are left)
@@ -14,7 +15,8 @@
 
 namespace chorale::bf16_products {
 
-// The program also runs on processors without these instructions, so only selected functions are compiled for them.
+// The program also runs on processors without these instructions, so only the functions that use these instructions are
+// compiled for them.
 struct Vectors {
   struct Session {};
 

@@ -1,7 +1,7 @@
-// GELU and SwiGLU on a device, by the formulas of src/math/activation.cpp, where GELU needs only one exponential.
+// GELU and SwiGLU on a device, by the same formulas as src/math/activation.cpp, in which GELU needs only one exponential.
 //
-// Memory-bound. Elements read and written per element of y: gelu 2, its gradient 3, swiglu 3, its gradient 5. In bf16 at 4.8
-// TB/s they take 0.8, 1.25, 1.25 and 2.1 µs per million elements of y.
+// The kernels are memory-bound. Elements read and written per element of y: gelu 2, its gradient 3, swiglu 3, its gradient
+// 5. In bf16 at 4.8 TB/s, these take 0.8, 1.25, 1.25 and 2.1 µs per million elements of y.
 #include "src/math/activation.hpp"
 
 #include <numbers>
@@ -13,8 +13,8 @@
 namespace chorale::cuda {
 namespace {
 
-// (1 + tanh u)/2 = sigmoid(2u). x is clamped to ±30, where the sigmoid is 0 or 1 and x³ is finite.
-// The constants have the host's roundings; otherwise f32 results would differ in the last bit.
+// (1 + tanh u)/2 = sigmoid(2u). x is clamped to ±30, where the sigmoid is 0 or 1 and x³ is finite. The constants are rounded
+// as on the host; otherwise f32 results would differ in the last bit.
 template <class W>
 constexpr W slope = 2 * std::numbers::sqrt2_v<W>* std::numbers::inv_sqrtpi_v<W>;
 template <class W>
@@ -43,7 +43,7 @@ struct GeluGradient {
   }
 };
 
-// A thread processes one pack (16 bytes) of gates and the matching pack of ups, which lies `block` elements further on.
+// A thread processes one pack (16 bytes) of gates and the matching pack of ups, which is stored `block` elements later.
 template <class T, int width>
 __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t count) {
   using W = Statistic<T>;
@@ -60,8 +60,8 @@ __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t 
   store<width>(y + at, result);
 }
 
-// `dups` is `dgates` plus one block, but has its own pointer. With a single pointer, nvcc 13 splits the second pack store
-// into words.
+// `dups` is `dgates` plus one block, but is passed as a separate pointer. With a single pointer, nvcc 13 splits the second
+// pack store into words.
 template <class T, int width>
 __global__ void swiglu_gradient_packs(const T* dy, const T* x, std::int64_t block, T* dgates, T* dups, std::int64_t count) {
   using W = Statistic<T>;

@@ -1,13 +1,14 @@
-// Attention of any width and type on a device, without tensor cores. A warp loops over the keys of one query, 64 at a
+// Attention of any width and type on a device, without tensor cores. A warp loops over the keys of one query, 64 keys at a
 // time, two keys per lane.
 //
 //   scores of 64 keys ──▶ running maximum ──▶ exponentials ──▶ out·shrink + Σ p·v
 //
-// In the last step each lane sums some columns of out. Every sum runs in the order of the host's tiles
-// (attention_tiles.hpp), so f32 results are bit-identical to the host's, as exact numerics requires.
+// In the last step, each lane sums some columns of out. Every sum has the same order as in the host's tiles
+// (attention_tiles.hpp), so f32 results are bit-identical to the host's results, as exact numerics requires.
 //
-// 2·rows·tokens·heads·width operations. For each pair of a query and a key, the 2·width elements of the key and its value
-// are read from the caches. These reads limit the kernel to about 10 TFLOP/s. 16-bit models use attention_tiles.cu instead.
+// The kernel needs 2·rows·tokens·heads·width operations. For each pair of a query and a key, the 2·width elements of the key
+// and its value are read from the caches. These reads limit the kernel to about 10 TFLOP/s. 16-bit models use
+// attention_tiles.cu instead.
 #include <limits>
 
 #include "src/math/cuda/attention_rows.cuh"
@@ -17,12 +18,12 @@ namespace {
 
 constexpr int tile = 2 * warp;  // keys per tile
 
-// Σ over the 64 keys of a tile: 16 parallel sums in key order, which are then added in pairs.
+// Returns Σ over the 64 keys of a tile: 16 parallel sums in key order, which are then added in pairs.
 template <class W>
 __device__ W over_tile(W near, W far) {
   const W next_near = __shfl_xor_sync(whole_warp, near, lanes), next_far = __shfl_xor_sync(whole_warp, far, lanes);
   const W sum = over_warp<lanes>(near + next_near + far + next_far, Plus{});
-  return __shfl_sync(whole_warp, sum, 0);  // lane 0's sum: lanes above 15 added in a different order
+  return __shfl_sync(whole_warp, sum, 0);  // the sum of lane 0; the order of the sum differs in lanes above 15
 }
 
 // T is the type of the inputs, S the type of the results.
@@ -50,7 +51,7 @@ __global__ void attend_rows(const T* qkv, const T* key_rows, std::int64_t rows, 
   const std::uint64_t place = place_of(dropout, shape, row, head) + static_cast<std::uint64_t>(places.first_token);
   auto factors = factors_of<W>(dropout);
   for (std::int64_t first = begin / tile * tile; first < end; first += tile) {
-    W p[2];  // this lane's two keys, 32 apart
+    W p[2];  // for this lane's two keys, which are 32 apart
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::int64_t key = first + half * warp + lane_of_thread();
@@ -58,7 +59,7 @@ __global__ void attend_rows(const T* qkv, const T* key_rows, std::int64_t rows, 
     }
     const W higher = Greater{}(highest, over_warp(Greater{}(p[0], p[1]), Greater{}));
     const W shrink = exponential<T>(highest - higher);
-    for (W& score : p) score = exponential<T>(score - higher);  // 0 for a key that the query does not see
+    for (W& score : p) score = exponential<T>(score - higher);  // 0 for a key that the query does not attend to
     total = fused(total, shrink, over_tile(p[0], p[1]));
     highest = higher;
 #pragma unroll
@@ -69,7 +70,7 @@ __global__ void attend_rows(const T* qkv, const T* key_rows, std::int64_t rows, 
       gather_weighted(sum, half == 0 ? shrink : W(1), weight, values, W(1), from, end, width);
     }
   }
-  const W share = total > 0 ? 1 / total : W(0);  // 0 if the query has seen no key yet
+  const W share = total > 0 ? 1 / total : W(0);  // 0 if the query has not attended to any key yet
   for (std::int64_t i = lane_of_thread(); i < width; i += warp) to[i] = rounded<S>(sum[i] * share);
   if (lse && lane_of_thread() == 0) lse[at] = total > 0 ? highest + logarithm(total) : nothing;
 }

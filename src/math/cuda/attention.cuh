@@ -1,6 +1,6 @@
-// Where attention's vectors lie in memory. Attention has two implementations. attention.cu and attention_gradient.cu use one
-// warp per row, for any width and type. attention_tiles.cu and attention_gradient_tiles.cu use tiles on tensor cores, for
-// 16-bit heads of width 64 or 128.
+// The memory layout of attention's vectors. Attention has two implementations. attention.cu and attention_gradient.cu use
+// one warp per row, for any width and type. attention_tiles.cu and attention_gradient_tiles.cu use tiles on tensor cores,
+// for 16-bit heads of width 64 or 128.
 #pragma once
 #include "src/math/attention.hpp"
 #include "src/math/cuda/device.cuh"
@@ -8,7 +8,7 @@
 
 namespace chorale::cuda {
 
-// The vectors of one head. Vectors of consecutive tokens are `stride` elements apart.
+// The vectors of one head. The vectors of consecutive tokens are `stride` elements apart.
 template <class T>
 struct HeadVectors {
   T* first;
@@ -16,7 +16,7 @@ struct HeadVectors {
   __device__ T* operator[](std::int64_t token) const { return first + token * stride; }
 };
 
-// The vectors of one sample in qkv or its gradient; `head` is the index among the heads of this rank.
+// The vectors of one sample in qkv or in its gradient. `head` is the index among the heads of this rank.
 template <class T>
 struct SampleOfQkv {
   T* first;
@@ -30,7 +30,7 @@ struct SampleOfQkv {
   __device__ HeadVectors<T> values(std::int64_t group) const { return {keys(group).first + shape.width, shape.columns()}; }
 };
 
-// Where the keys and values of a call lie (KeyRows, without the tensor).
+// The location of a call's keys and values (KeyRows without the tensor).
 struct KeyPlaces {
   std::int64_t count, first_token, first_row, sample_rows, offset, row, group;
   explicit KeyPlaces(const KeyRows& keys)
@@ -46,7 +46,7 @@ struct KeyPlaces {
   __device__ HeadVectors<T> keys(T* first, std::int64_t sample, std::int64_t number) const {
     return {first + (first_row + sample * sample_rows) * row + offset + number * group, row};
   }
-  // The keys that the query of a row sees: first … last − 1.
+  // The keys that the query of a row attends to: first … last − 1.
   __device__ std::int64_t first_seen(const Tokens& tokens, std::int64_t query) const {
     return clamped(tokens.start(query) - first_token);
   }
@@ -58,13 +58,13 @@ struct KeyPlaces {
   __device__ std::int64_t clamped(std::int64_t key) const { return key < 0 ? 0 : key > count ? count : key; }
 };
 
-// The vectors of one head in out or its gradient, [tokens, heads, width].
+// Returns the vectors of one head in out or in its gradient, [tokens, heads, width].
 template <class T>
 __device__ HeadVectors<T> of_head(T* first, const AttentionShape& shape, std::int64_t head) {
   return {first + head * shape.width, shape.heads() * shape.width};
 }
 
-// The index of the random number that dropout uses for the attention weight of a query on key 0.
+// Returns the index of dropout's random number for the attention weight of a query on key 0.
 __device__ inline std::uint64_t place_of(const Dropout& dropout, const AttentionShape& shape, std::int64_t row,
                                          std::int64_t head) {
   const std::int64_t whole = dropout.tokens.sample(row) * shape.all_heads + shape.first_head + head;
@@ -72,20 +72,20 @@ __device__ inline std::uint64_t place_of(const Dropout& dropout, const Attention
   return static_cast<std::uint64_t>((whole * n + dropout.tokens.place(row)) * n);
 }
 
-// The factors use 1/(1 − p) in W, because f64 must not use the f32 value of Dropout::scale.
+// The factors contain 1/(1 − p) in W, because f64 must not use the f32 value of Dropout::scale.
 template <class W>
 __device__ Factors<W> factors_of(const Dropout& dropout) {
   return {dropout, static_cast<W>(1 / (1 - dropout.probability))};
 }
 
-// For each row and head: lse, and `both`, the D = Σ do·o of the backward pass.
+// For each row and head: lse, and `both`, which is D = Σ do·o of the backward pass.
 template <class W>
 struct Beside {
   const W *lse, *both;
 };
 
-// These run on tensor cores if the type and width allow it, and otherwise return false. They support only whole sequences of
-// one document each, with the keys in qkv.
+// These functions run on tensor cores if the type and width allow it, and otherwise return false. The tile functions support
+// only complete sequences of one document each, with the keys in qkv.
 template <class T>
 bool forward_in_tiles(const T* qkv, std::int64_t rows, const AttentionShape& shape, const Dropout& dropout, T* out,
                       float* lse, const Queue& queue);

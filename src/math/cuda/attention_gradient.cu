@@ -1,12 +1,13 @@
-// The backward pass of attention.cu, without atomics, in two kernels. In the first, a warp loops over the keys of one query
-// for dq. In the second, a warp loops over the queries of one key for dk and dv. Queries are scaled by 1/√width. f is the
-// dropout factor of a probability, and D = Σ do·o per query.
+// The backward pass of attention.cu, without atomics, in two kernels. In the first kernel, a warp loops over the keys of one
+// query to compute dq. In the second kernel, a warp loops over the queries of one key to compute dk and dv. Queries are
+// scaled by 1/√width. f is the dropout factor of a probability, and D = Σ do·o per query.
 //
 //   s = q·k    dp = do·v    p = exp(s − lse)    ds = p·(f·dp − D)        dq += ds·k    dk += ds·q    dv += f·p·do
 //
-// Every sum runs in the order of the host's tiles (attention_gradients.hpp), so f32 results are bit-identical to the host's.
+// Every sum has the same order as in the host's tiles (attention_gradients.hpp), so f32 results are bit-identical to the
+// host's results.
 //
-// 7·rows·tokens·heads·width operations, limited like the forward pass by reads from the caches.
+// The kernels need 7·rows·tokens·heads·width operations. As in the forward pass, reads from the caches limit the speed.
 #include <algorithm>
 
 #include "src/math/cuda/attention_rows.cuh"
@@ -37,8 +38,8 @@ struct Inputs {
   Beside<Statistic<T>> beside;
 };
 
-// Computes the weight f·p and the slope ds of a query and a key: the query of `head` in row `row`, and key `key` of the
-// call.
+// Computes the weight f·p and the slope ds of a query and a key. The query belongs to `head` in row `row`, and `key` is the
+// key's index in the call.
 template <class T, class W = Statistic<T>>
 __device__ void differentiate(const Inputs<T>& in, std::int64_t row, std::int64_t head, std::int64_t key, W score,
                               W gradient, Factors<W>& factors, W& weight, W& slope) {
@@ -82,12 +83,12 @@ __global__ void differentiate_queries(Inputs<T> in, bool continues, S* dqkv) {
   for (std::int64_t i = lane_of_thread(); i < width; i += warp) to[i] = rounded<S>(dq[i] * scale);
 }
 
-// Stores the sums dk and dv of one key. Sums of floats are one chain over all queries and heads.
+// Stores the sums dk and dv of one key. A float sum is one chain over all queries and heads.
 template <class S>
 struct FloatKeys {
   S* rows;
   bool continues;
-  std::int64_t leaf;  // all queries of a sample
+  std::int64_t leaf;  // number of queries in a sample, so that all of them form one chain
   template <class W>
   __device__ W begin(S* to) const {
     return continues ? static_cast<W>(widened(*to)) : W(0);
@@ -101,7 +102,7 @@ struct FloatKeys {
   __device__ void report() const {}
 };
 
-// Exact sums: the chain of every leaf of queries is rounded and added to an integer. Only one lane adds to each integer.
+// Exact sums: the chain of each leaf of queries is rounded and added to an integer. Only one lane adds to each integer.
 struct WholeKeys {
   std::int64_t* rows;
   Rounder rounder;
@@ -118,8 +119,8 @@ struct WholeKeys {
   __device__ void report() const { rounder.report(); }
 };
 
-// Returns the first of a sample's `tokens` queries for which after(row) is true, or the end. after() is true for all later
-// queries too.
+// Returns the first of a sample's `tokens` queries for which after(row) is true, or the end. If after() is true for a query,
+// it is also true for all later queries.
 template <class After>
 __device__ std::int64_t first_query(std::int64_t start, std::int64_t tokens, After after) {
   std::int64_t low = start, high = start + tokens;

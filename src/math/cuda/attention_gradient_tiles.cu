@@ -1,7 +1,7 @@
-// The backward pass of attention_tiles.cu. As in attention.cu, there are two kernels. dq loops over tiles of keys (3
-// matrix products). dkv loops over tiles of queries, for dk and dv (4 products). A block keeps its own rows own₀, own₁
-// (q, do; or k, v) in shared memory. In each step of the loop it loads a tile of the other rows other₀, other₁ (k, v; or
-// q, do). f is the dropout factor, and D = Σ do·o per query:
+// The backward pass of attention_tiles.cu. As in attention_gradient.cu, there are two kernels. dq loops over tiles of keys
+// (3 matrix products). dkv loops over tiles of queries, to compute dk and dv (4 products). A block keeps its own rows own₀,
+// own₁ in shared memory: q and do, or k and v. Each step of the loop loads a tile of the other rows other₀, other₁: k and v,
+// or q and do. f is the dropout factor, and D = Σ do·o per query:
 //
 //   s = own₀·other₀ᵀ    dp = own₁·other₁ᵀ    p = exp(s − lse)    ds = p·(f·dp − D)
 //   d own₀ += ds·other₀    d own₁ += f·p·other₁  (only if the own rows are keys)
@@ -13,24 +13,25 @@
 //   dkv 64      128       32      32 × 32       dk, dv 32 × 64                          49 KB     2
 //      128       64       64      32 × 32       dk, dv 32 × 64: half of the width      113 KB     2, which fills the memory
 //
-// With heads of width 128, dk and dv of 32 rows would fill all registers, so two warps share them. Each warp computes the
-// scores for half of the queries and sums half of the columns. The warps exchange f·p and ds in 16 bits through shared
-// memory, in the lanes' register order.
+// With heads of width 128, dk and dv of 32 rows would fill all registers, so two warps share the rows. Each warp computes
+// the scores of half of the queries and sums half of the columns. The warps exchange f·p and ds in 16 bits through shared
+// memory, in the register order of the lanes.
 //
 //              queries 0‥31   32‥63                     columns 0‥63   64‥127
 //   keys 0‥31  │  warp 0    │  warp 1  │  ── f·p, ds ──▶  │  warp 0    │  warp 1  │      keys 32‥63: same with warps 2, 3
 //
-// Operations: 7/2 of the forward pass. FlashAttention needs only 5 of these 7 products because it adds dq with atomics.
-// There are no atomics here, so the bits are the same in every run. Cycles of shared memory per mma instruction: the mean
-// over the matrix products (tiles.cuh), plus copies, plus the exchange. An mma takes the tensor cores 1.6 cycles:
+// The backward pass needs 7/2 of the operations of the forward pass. FlashAttention needs only 5 of these 7 products,
+// because it adds dq with atomics. These kernels use no atomics, so the results are bit-identical in every run. The list
+// below gives the shared-memory cycles per mma instruction: the mean over the matrix products (tiles.cuh), plus copies, plus
+// the exchange. An mma occupies the tensor cores for 1.6 cycles:
 //
 //   dq 64    (1.5 + 1.5 + 1) / 3 + 0.17 = 1.5           dkv 64    (2 + 2 + 1 + 1) / 4 + 0.13 = 1.63
 //   dq 128   (2 + 2 + 1) / 3 + 0.17     = 1.83          dkv 128   (2 + 2 + 1 + 1) / 4 + 0.25 + 0.25 = 2
 //
-// A step has a barrier of the whole block, and a second one if warps share rows. The first barrier guarantees two things.
-// The own rows, this step's other rows and their lse and D have arrived, because each thread has waited for its copies.
-// And no warp still reads the previous step's other rows or exchange buffer, which this step overwrites. The second
-// barrier guarantees that the exchange buffer is written before it is read.
+// A step has one barrier of the complete block, and a second one if warps share rows. The first barrier guarantees two
+// things. The own rows, this step's other rows and their lse and D have arrived, because each thread has waited for its
+// copies. Also, no warp still reads the previous step's other rows or exchange buffer, which this step overwrites. The
+// second barrier guarantees that the exchange buffer is written before it is read.
 #include <algorithm>
 
 #include "src/math/cuda/numbers.cuh"
@@ -41,19 +42,21 @@ namespace {
 
 template <bool of_keys, int width>
 struct Walk {
-  static constexpr int sharers = of_keys && width == 128 ? 2 : 1;  // warps that share 32 rows
-  static constexpr int columns = width / sharers;                  // columns that a warp sums
-  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // other rows whose scores a warp computes at once
+  static constexpr int sharers = of_keys && width == 128 ? 2 : 1;  // number of warps that share 32 rows
+  static constexpr int columns = width / sharers;                  // number of columns that a warp sums
+  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // number of other rows whose scores a warp computes in
+                                                                   // one step
   static constexpr int own_rows = tile_warps / sharers * warp_rows, other_rows = met * sharers;
   static constexpr int queries = of_keys ? other_rows : own_rows, copies_of_numbers = of_keys ? 2 : 1;
   static constexpr int exchanged =
-      sharers == 1 ? 0 : 2 * tile_warps * warp_rows * met;  // in 16-bit elements, like all sizes except those of f32 values
+      sharers == 1 ? 0 : 2 * tile_warps * warp_rows * met;  // number of 16-bit elements, like all sizes except those of f32
+                                                            // values
   static constexpr int shared_bytes =
       2 * ((2 * own_rows + 4 * other_rows) * width + exchanged) + 4 * copies_of_numbers * 2 * queries;
   static_assert(2 * (shared_bytes + 1024) <= 228 << 10, "two blocks, with the driver's share of each");
 };
 
-// Loads lse and then D for `rows` queries. Values beyond `count` are zeros, as in load_tile.
+// Loads lse and then D for `rows` queries. Values with an index of `count` or more are zeros, as in load_tile.
 template <int rows>
 __device__ void load_beside(float* beside, const HeadVectors<const float>& lse, const HeadVectors<const float>& both,
                             int first, int count) {
@@ -65,8 +68,8 @@ __device__ void load_beside(float* beside, const HeadVectors<const float>& lse, 
   }
 }
 
-// s becomes f·p, and dp becomes ds. `beside` holds lse and D, starting with the first of these queries. Queries beyond the
-// last have zero vectors: their p is 1, but products with these zeros add nothing.
+// Replaces s by f·p and dp by ds. `beside` holds lse and D, starting with the first of these queries. Queries after the last
+// one have zero vectors. The p of such queries is 1, but products with the zero vectors add nothing.
 template <bool of_keys, bool drops, int queries, int n>
 __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float binary, const float* beside,
                               const Dropout& dropout, std::uint64_t place) {
@@ -83,8 +86,8 @@ __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float b
   });
 }
 
-// The slot through which a warp passes values to the warp that shares its rows. Each lane writes for the same lane of that
-// warp.
+// Returns the slot through which a warp passes values to the warp that shares its rows. Each lane writes for the lane of the
+// same index in the other warp.
 template <int n>
 __device__ Pack<std::uint32_t, 4>* slot_of(void* exchange, int of_warp, int kind, int f, int k) {
   const int slot = ((of_warp * 2 + kind) * 2 + f) * (n / 16) + k;
@@ -110,8 +113,8 @@ __device__ void take(std::uint32_t (&pairs)[2][n][4], void* exchange, int of_war
     }
 }
 
-// The work of a block: the own rows of a sample from `first` on, where `start` is the sample's first row in the batch. The
-// loop runs over the other rows' tiles from first_tile to last_tile, for each of the `heads` heads from first_head on.
+// The work of a block. The own rows of a sample start at `first`, and `start` is the sample's first row in the batch. The
+// loop runs over the tiles of other rows from first_tile to last_tile, for each of the `heads` heads starting at first_head.
 struct Task {
   int first, part, first_head, heads, group, first_tile, last_tile;
   std::int64_t start;
@@ -211,7 +214,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
     }
     if constexpr (W::sharers == 2) __syncthreads();
 #pragma unroll
-    for (int turn = 0; turn < W::sharers; ++turn) {  // first this warp's scores, then the scores of its sharer
+    for (int turn = 0; turn < W::sharers; ++turn) {  // first this warp's scores, then its sharer's scores
       const int whose = member ^ turn, theirs = whose * met;
       if (sight<of_keys, met>(ahead + theirs) == SightKind::none) continue;
       const int from = theirs * width + member * W::columns;

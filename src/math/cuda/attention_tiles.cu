@@ -1,20 +1,20 @@
 // Attention for 16-bit heads of width 64 and 128 on tensor cores (after Dao 2023, FlashAttention-2). A block keeps 128
-// queries, 32 per warp, and loops over the keys and values in tiles of 64. The next tile is copied while the current tile
-// is used.
+// queries, 32 per warp, and loops over the keys and values in tiles of 64. While one tile is used, the next tile is copied.
 //
 //   shared memory                                                 registers of a lane
 //   queries        [ 128 × width ]                                s[32,64]        64; when packed, 32
 //   keys, values   [ 64 × width ] twice, double-buffered          out[32,width]   64 or 128
 //
-//   s = Q·Kᵀ ──▶ row maximum, exponentials ──▶ out·shrink + p·V          a warp skips tiles that none of its queries sees
+//   s = Q·Kᵀ ──▶ row maximum, exponentials ──▶ out·shrink + p·V          a warp skips tiles that none of its queries needs
 //
 // Flops: 2·rows·tokens·heads·width, plus 6 % for masked scores at 1024 tokens. A warp issues 2·width mma instructions per
 // tile, half for s and half for out. An mma needs 3/8 of an ldmatrix instruction for s, or 1/4 for out (tiles.cuh). An
 // ldmatrix takes 4 cycles of shared memory, so an mma needs 1.25 cycles on average, plus 0.25 for copies. The mma itself
-// takes the tensor cores about 1.6 cycles.
+// occupies the tensor cores for about 1.6 cycles.
 //
-// One barrier per tile suffices. It follows the wait for this tile's copies, so that all warps see them. It precedes the
-// copies into the previous tile's buffer, so that no warp still reads that buffer. The queries arrive with the first tile.
+// One barrier per tile is enough. The barrier comes after the wait for this tile's copies, so that all warps see the copied
+// data. The barrier comes before the copies into the previous tile's buffer, so that no warp still reads that buffer. The
+// queries arrive together with the first tile.
 #include <algorithm>
 
 #include "src/math/cuda/numbers.cuh"
@@ -37,8 +37,8 @@ struct Softmax {
   float highest = -std::numeric_limits<float>::infinity();
   float total = 0;  // over this lane's columns
 
-  // Turns the scores of row `half` of a fragment into exponentials relative to the highest so far, and rescales the
-  // earlier sums to match.
+  // Replaces the scores of row `half` of a fragment by exponentials relative to the highest score so far, and rescales the
+  // earlier sums accordingly.
   template <int width>
   __device__ void soften(float (&s)[other_rows / 8][4], float (&sum)[width / 8][4], int half) {
     float best = highest;
@@ -59,7 +59,7 @@ struct Softmax {
   }
 };
 
-// Applies dropout: sets dropped weights to 0 and scales the others.
+// Applies dropout: sets dropped weights to 0 and scales all other weights.
 __device__ void drop(Sums<other_rows>& s, const Dropout& dropout, std::uint64_t place) {
   Kept kept;
   draw<false, other_rows>(dropout, place, kept);

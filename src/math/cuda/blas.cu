@@ -1,5 +1,5 @@
-// cuBLASLt is column-major: it sees our row-major [rows, columns] matrix as [columns, rows]. So y = x·w is computed as
-// yᵀ = wᵀ·xᵀ.
+// cuBLASLt is column-major, so it interprets a row-major [rows, columns] matrix as [columns, rows]. Therefore y = x·w is
+// computed as yᵀ = wᵀ·xᵀ.
 #include "src/math/cuda/blas.cuh"
 
 #include <cublasLt.h>
@@ -42,7 +42,7 @@ struct PreferenceTraits {
 };
 using Layout = Handle<LayoutTraits>;
 
-constexpr std::size_t room_bytes = 32 << 20;  // workspace size that NVIDIA recommends from Hopper on
+constexpr std::size_t room_bytes = 32 << 20;  // the workspace size that NVIDIA recommends for Hopper and newer
 
 cudaDataType_t type_of(DType dtype) {
   return dtype == DType::bf16  ? CUDA_R_16BF
@@ -95,7 +95,8 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
   const Handle<PreferenceTraits> preference(made);
   check(
       cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room_bytes, sizeof room_bytes));
-  // If cuBLASLt splits k, it adds the partial sums in the compute type. Other schemes first round them to 16 bits.
+  // If cuBLASLt splits k, this scheme adds the partial sums in the compute type. All other schemes first round them to 16
+  // bits.
   const std::uint32_t in_compute_type = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_compute_type,
                                              sizeof in_compute_type));
@@ -116,7 +117,7 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
 
 struct Blas::Library {
   Handle<LibraryTraits> handle;
-  // The key is the product, and whether all operands are 16-byte aligned (slices of a tensor may be unaligned).
+  // The key consists of the product and whether all operands are 16-byte aligned (slices of a tensor may be unaligned).
   std::map<std::pair<Matmul, bool>, Ready> ready;
 };
 
@@ -136,7 +137,7 @@ void Blas::run(const Matmul& product, const void* x, const void* w, const void* 
   if (found == library_->ready.end())
     found = library_->ready.emplace(key, make_ready(library_->handle.get(), product, bias, key.second)).first;
   const Ready& ready = found->second;
-  if (product.bias) set_bias(ready.description.get(), bias);  // the bias differs from layer to layer
+  if (product.bias) set_bias(ready.description.get(), bias);  // set for each call, because each layer has its own bias
   const float one = 1, rest = product.accumulate ? 1 : 0;
   const double one_wide = one, rest_wide = rest;
   const bool wide = product.input == DType::f64;

@@ -1,5 +1,5 @@
-// Sums over tokens on a device, without atomics, so that the bits are the same in every run. A block has 8 warps, called
-// strands. Two stages:
+// Sums over tokens on a device, without atomics, so that results are bit-identical in every run. A block has 8 warps, called
+// strands. There are two stages:
 //
 //            columns of a tile, one pack per lane
 //   rows    ┌──────────────────────────────┐
@@ -7,8 +7,8 @@
 //   chunk   │ strand 7 takes rows 7, 15, … │    2. one block adds the partials of 32 columns, again in strands
 //           └──────────────────────────────┘
 //
-// Memory-bound: dy (and x for norms) is read once; the partials have 1/64 as many elements. [16384, 4096] in bf16 takes 28
-// µs, or 56 µs for norms.
+// The kernels are memory-bound: dy (and x for norms) is read once, and the partials have 1/64 as many elements. [16384,
+// 4096] in bf16 takes 28 µs, or 56 µs for norms.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int strands = 8, threads = strands * warp;
 
-// Adds the strands' sums of a tile in order; strand 0 then calls put(i, sum).
+// Adds the strands' sums of a tile in order. Then strand 0 calls put(i, sum).
 template <int width, class W, class Put>
 __device__ void meet(const W (&sums)[width], bool inside, Put put) {
   W* const shared = shared_memory<W>();
@@ -37,7 +37,7 @@ __device__ void meet(const W (&sums)[width], bool inside, Put put) {
   }
 }
 
-// partials[chunk][0] = Σ dy; with `normal`, also partials[chunk][1] = Σ dy·(x − mean)·rstd.
+// partials[chunk][0] = Σ dy. With `normal`, also partials[chunk][1] = Σ dy·(x − mean)·rstd.
 template <bool normal, class T, int width>
 __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* stats, std::int64_t rows, std::int64_t columns,
                                 std::int64_t chunk, Statistic<T>* partials) {
@@ -47,7 +47,7 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
   const bool inside = column < columns;
   W plain[width] = {}, normals[width] = {};
   const std::int64_t last = !inside ? 0 : (part + 1) * chunk < rows ? (part + 1) * chunk : rows;
-#pragma unroll 4  // so that the reads of four rows are in flight together
+#pragma unroll 4  // the reads of four rows are in flight at the same time
   for (std::int64_t row = part * chunk + threadIdx.x / warp; row < last; row += strands) {
     const auto slopes = load<width>(dy + row * columns + column);
     for (int i = 0; i < width; ++i) plain[i] += widened(slopes.values[i]);
@@ -63,8 +63,8 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
   if constexpr (normal) meet(normals, inside, [&](int i, W sum) { out[columns + i] = sum; });
 }
 
-// A block has 32 columns; each of its strands adds the partials of every eighth chunk, with 16 reads in flight. The first
-// `columns` of the `stride` columns are added to sums, and any others to normal_sums.
+// A block has 32 columns. Each of its strands adds the partials of every eighth chunk, with 16 reads in flight. The first
+// `columns` of the `stride` columns are added to sums, and the remaining ones to normal_sums.
 template <class W>
 __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns, W* sums,
                              W* normal_sums) {
@@ -78,7 +78,8 @@ __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t
   meet(total, inside, [&](int, W sum) { out[column] += sum; });
 }
 
-// The number of rows per chunk: 64, or more if there would be more than 512 chunks. It depends only on the number of rows.
+// The number of rows per chunk: 64, or more if there would be more than 512 chunks. The chunk size depends only on the
+// number of rows.
 std::int64_t chunk_of(std::int64_t rows) { return std::max<std::int64_t>(64, quotient_up(rows, 512)); }
 
 template <bool normal, class T>

@@ -1,10 +1,10 @@
-// Cross entropy on a device, over this rank's part of the vocabulary. A kernel that reads whole rows of logits uses one
-// block per row; the others use one thread per row. The threads of a block add their partial sums in a fixed order, so a
-// row's sum has the same bits in every run.
+// Cross entropy on a device, over this rank's part of the vocabulary. A kernel that reads complete rows of logits uses one
+// block per row. All other kernels use one thread per row. The threads of a block add their partial sums in a fixed order,
+// so the sum of a row is bit-identical in every run.
 //
-// Memory-bound: the maxima, the sums and the gradient each read all logits, and the gradient also writes them. In bf16 that
-// is 8 bytes per logit. For [16384, 50304] these are 6.6 GB, which take 1.4 ms at 4.8 TB/s. (One pass for maxima and sums
-// would save a quarter, but between the two the ranks must agree on the maxima.)
+// The kernels are memory-bound: the maxima, the sums and the gradient each read all logits, and the gradient also writes
+// them. In bf16, this is 8 bytes per logit. For [16384, 50304], these are 6.6 GB, which take 1.4 ms at 4.8 TB/s. A single
+// pass for maxima and sums would save a quarter. But the ranks must agree on the maxima before they compute the sums.
 #include "src/math/cross_entropy.hpp"
 
 #include <cmath>
@@ -18,7 +18,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int threads = 512, few = 256;  // threads of a block, for one block per row and for one thread per row
+constexpr int threads = 512, few = 256;  // block sizes of kernels with one block per row, and with one thread per row
 
 template <int width, class T, class F>
 __device__ void each_of_row(const T* row, std::int64_t columns, F f) {
@@ -30,7 +30,7 @@ __device__ void each_of_row(const T* row, std::int64_t columns, F f) {
 }
 
 // The maximum does not depend on the order: NaN is the greatest value, and 0 is greater than −0. The host uses the same
-// rule.
+// order.
 struct GreaterOrNan {
   __device__ float operator()(float a, float b) const { return greater_or_nan(a, b); }
   __device__ double operator()(double a, double b) const {

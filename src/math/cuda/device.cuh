@@ -1,5 +1,5 @@
-// The host's part of every launch: turning CUDA errors into exceptions, finding a queue's stream, checking that tensors
-// are on the current device, and allocating workspaces.
+// The host's part of every launch. This code turns CUDA errors into exceptions, finds the stream of a queue, checks that
+// tensors are on the current device, and allocates workspaces.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -12,7 +12,7 @@ namespace chorale::cuda {
 
 inline void check(cudaError_t error, std::source_location where = std::source_location::current()) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // clears CUDA's error state, because the error is reported here
+  cudaGetLastError();  // clears CUDA's error state, because this function reports the error
   throw Error(Exit::runtime, "a CUDA call failed", cudaGetErrorString(error),
               "the error may come from an earlier kernel: set CUDA_LAUNCH_BLOCKING=1 to find it", where);
 }
@@ -27,7 +27,7 @@ inline void require_here(Device device, std::source_location where) {
   if (!(device == here)) misuse("a kernel on " + name_of(here) + " was given a tensor on " + name_of(device), where);
 }
 
-// The elements of a tensor on the device; nullptr for an absent optional tensor.
+// Returns the elements of a tensor on the device; nullptr for an absent optional tensor.
 template <class T>
 T* data(const Tensor& tensor, std::source_location where = std::source_location::current()) {
   require_here(tensor.device(), where);
@@ -45,7 +45,7 @@ T* data(const Slice& slice, std::source_location where = std::source_location::c
 
 inline std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// A kernel's workspace, allocated in stream order: later work in the stream may reuse its bytes.
+// A kernel's workspace, allocated in stream order, so later work in the stream may reuse its bytes.
 template <class T>
 class Scratch {
  public:

@@ -1,9 +1,9 @@
-// Token embeddings, learned positions and rotary positions on a device. A block processes one row. Only a block that gathers
-// table rows processes four, because it must first read their ids from memory, and the waits for four ids overlap.
+// Token embeddings, learned positions and rotary positions on a device. Most blocks process one row. A block that gathers
+// table rows processes four rows, because it must first read their ids from memory, and the four reads overlap.
 //
-// Memory-bound: gathering reads and writes a row. Learned positions also read y and the table. Rotary positions read and
-// write the heads in place. The first threads of a block compute a row's rotations once for all heads, in f64. Each rotation
-// takes about two hundred operations.
+// The kernels are memory-bound. Gathering reads and writes a row. Learned positions also read y and the table. Rotary
+// positions read and write the heads in place. The first threads of a block compute the rotations of a row once for all
+// heads, in f64. Each rotation takes about two hundred operations.
 #include "src/math/embedding.hpp"
 
 #include <cmath>

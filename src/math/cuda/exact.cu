@@ -1,8 +1,8 @@
 // Exact numerics reads two kinds of values back from a device: the largest addend of each site, and ‖g‖². ‖g‖² is summed in
-// four limbs of 32 bits, so that threads need no carry. The host combines the limbs and saturates at the same limit as a sum
-// on the host (src/math/exact/squares.hpp).
+// four limbs of 32 bits, so that threads need no carry. The host combines the limbs, and the result saturates at the same
+// limit as a sum on the host (src/math/exact/squares.hpp).
 //
-// Memory-bound: 8 bytes per element of an i64 gradient, 4 of an f32 gradient.
+// The kernel is memory-bound: 8 bytes per element of an i64 gradient, 4 bytes per element of an f32 gradient.
 #include "src/math/cuda/exact.cuh"
 
 #include <algorithm>
@@ -108,7 +108,7 @@ __int128 ExactKernels::squares(std::span<const ScaledSlice> gradients, const Que
 }  // namespace cuda
 
 extern "C" Numerics* chorale_cuda_exact_numerics() {
-  exact::require_plain_arithmetic();  // checks the host's arithmetic, because the host processes the sums
+  exact::require_plain_arithmetic();  // checks the arithmetic of the host, because the host processes the sums
   return new exact::ExactNumerics(std::make_unique<cuda::ExactKernels>());
 }
 

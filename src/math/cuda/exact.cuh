@@ -1,6 +1,6 @@
-// The loops of exact numerics on a device. They give the same bits as the host's loops (src/math/exact), because the f32
-// chains and the rounding to integer units are the same. The order of integer sums does not matter, so these sums use
-// atomics.
+// The loops of exact numerics on a device. The results are bit-identical to those of the host's loops (src/math/exact),
+// because the f32 chains and the rounding to integer units are the same. The order of integer sums does not matter, so these
+// sums use atomics.
 #pragma once
 #include <optional>
 #include <vector>
@@ -16,19 +16,19 @@ namespace chorale::cuda {
 // device. Kernels raise these words, and the next collect() fetches all of them.
 class Watermarks {
  public:
-  std::uint32_t* of(SumSite& site, const Queue& queue);  // the site's word, for a kernel on this queue
+  std::uint32_t* of(SumSite& site, const Queue& queue);  // returns the site's word, for a kernel on this queue
   void collect(SumSite& site);                           // raises the site's `highest`
 
  private:
   void fetch();
   static constexpr std::int64_t most_sites = 1 << 14;
   std::optional<Scratch<std::uint32_t>> words_;  // allocated by the first kernel
-  std::vector<std::uint32_t> seen_;              // fetched values; 0 after collect() has used a site's value
+  std::vector<std::uint32_t> seen_;              // fetched values; collect() sets the value of its site to 0
   Queue queue_;                                  // the queue of the kernels that raise the words
   bool raised_ = false;                          // whether kernels may have raised words since the last fetch
 };
 
-// What a kernel needs to round the addends of a site: the factor 2^e and the site's word.
+// The values that a kernel needs to round the addends of a site: the factor 2^e and the site's word.
 struct DeviceRounding {
   float scale;
   std::uint32_t* highest;
@@ -45,7 +45,8 @@ class Rounder {
     return static_cast<std::uint64_t>(__float2ll_rn(y));
   }
 
-  // All lanes of a warp call this at the end. If the word is already high enough, it costs one read and no atomic.
+  // All lanes of a warp call this function at the end. If the word is already high enough, the call costs one read and no
+  // atomic.
   __device__ void report() const {
     const std::uint32_t seen = over_warp(seen_, Greater{});
     if (threadIdx.x % warp == 0 && seen > *static_cast<volatile std::uint32_t*>(rounding_.highest))

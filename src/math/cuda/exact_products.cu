@@ -1,14 +1,14 @@
-// Products as chains on a device. One thread computes each element as one sequence of fused multiply-adds over ascending
-// k, from zero. The sequence is never split, so an element's bits depend only on its row of a and its column of b. These
-// bits equal those on the host (src/math/exact/chains.hpp).
+// Products as chains on a device. One thread computes each element as one sequence of fused multiply-adds over ascending k,
+// starting from zero. The sequence is never split, so an element depends bit for bit only on its row of a and its column of
+// b. The results are bit-identical to those on the host (src/math/exact/chains.hpp).
 //
 //             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 per thread in a square of registers.
-//   a [16]   ┌──────────────────────┐        Both sides pass through shared memory, 16 of k at a time: 16 multiply-adds
-//   [64]     │ 4 × 4 of each thread │        need 8 reads. Rows and columns beyond the matrix are zeros; k beyond the end
-//   rows     └──────────────────────┘        is skipped, because adding a zero would turn −0 into +0.
+//   a [16]   ┌──────────────────────┐        Both sides pass through shared memory, 16 values of k at a time. 16
+//   [64]     │ 4 × 4 of each thread │        multiply-adds need 8 reads. Rows and columns outside the matrix are zeros. k
+//   rows     └──────────────────────┘        past the end is skipped, because adding a zero would turn −0 into +0.
 //
-// 2·M·N·K operations, at most 60 TFLOP/s of f32. Rounding an element at the end of a block costs about as much as 8
-// multiply-adds.
+// The kernel needs 2·M·N·K operations and reaches at most 60 TFLOP/s in f32. Rounding an element at the end of a block costs
+// about as much as 8 multiply-adds.
 #include <algorithm>
 
 #include "src/math/cuda/exact.cuh"
@@ -22,7 +22,7 @@ using exact::Operands, exact::Side;
 constexpr int side = 64, deep = 16, own = 4, threads = side / own * (side / own);
 constexpr int stride = side + 4;  // padded, so that rows are 16-byte aligned and start in different banks
 
-// Loads the rows (or columns) first … first + 63 of a side, for 16 values of k from `start` on. Adjacent threads load
+// Loads the rows (or columns) first … first + 63 of a side, for 16 values of k starting at `start`. Adjacent threads load
 // adjacent elements.
 __device__ void load_side(float (&tile)[deep][stride], const Side& from, std::int64_t first, std::int64_t count,
                           std::int64_t start, int length) {
@@ -45,7 +45,7 @@ struct Corner {
     row = static_cast<int>(threadIdx.x) / (side / own) * own;
     column = static_cast<int>(threadIdx.x) % (side / own) * own;
   }
-  // Calls f(i, j, row, column) for the elements within the matrix.
+  // Calls f(i, j, row, column) for the thread's elements inside the matrix.
   template <class F>
   __device__ void each(const Operands& of, F f) const {
 #pragma unroll
@@ -58,7 +58,7 @@ struct Corner {
   }
 };
 
-// chain = a·b over `length` values of k from `start`.
+// Computes chain = a·b over `length` values of k starting at `start`.
 __device__ void multiply(const Operands& of, const Corner& at, std::int64_t start, std::int64_t length,
                          float (&chain)[own][own]) {
   alignas(16) __shared__ float a[deep][stride];
@@ -67,7 +67,7 @@ __device__ void multiply(const Operands& of, const Corner& at, std::int64_t star
     for (float& element : row) element = 0;
   for (std::int64_t k = 0; k < length; k += deep) {
     const int here = length - k < deep ? static_cast<int>(length - k) : deep;
-    __syncthreads();  // other threads may still read the previous tiles
+    __syncthreads();  // waits for threads that still read the previous tiles
     load_side(a, of.a, at.block_row, of.rows, start + k, here);
     load_side(b, of.b, at.block_column, of.columns, start + k, here);
     __syncthreads();

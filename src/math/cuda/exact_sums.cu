@@ -1,12 +1,12 @@
-// Exact sums of single values on a device, as on the host (src/math/exact/sums.cpp). Each addend is rounded on its own.
-// Integers are added with atomics, since their order does not matter.
+// Exact sums of single values on a device, as on the host (src/math/exact/sums.cpp). Each addend is rounded separately.
+// Integers are added with atomics, because their order does not matter.
 //
-//   columns   a thread sums 64 rows of a column, then makes one atomic addition
+//   columns   a thread sums 64 rows of a column, then does one atomic addition
 //   rows      a block sums a row in registers and shared memory
 //
-// Memory-bound. Column sums read 4 bytes per element, or 12 for norms, where dy is read twice and x once. Each sum also
-// needs one 8-byte atomic addition per 64 elements. Adding rows to a table takes 20 bytes of traffic per element: it reads 4
-// bytes and makes an 8-byte atomic addition, which reads and writes.
+// The kernels are memory-bound. Column sums read 4 bytes per element. For norms, they read 12 bytes, because dy is read
+// twice and x once. Each sum also needs one 8-byte atomic addition per 64 elements. Adding rows to a table takes 20 bytes of
+// traffic per element: a read of 4 bytes, and an 8-byte atomic addition, which reads and writes.
 #include "src/math/cuda/exact.cuh"
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/launch.cuh"
@@ -16,7 +16,7 @@ namespace chorale::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr std::int64_t chunk = 64;  // rows that a thread sums before its atomic add
+constexpr std::int64_t chunk = 64;  // number of rows that a thread sums before its atomic addition
 
 template <class Addend>
 __global__ void sum_columns(Addend addend, std::int64_t rows, std::int64_t columns, DeviceRounding rounding,
@@ -40,7 +40,7 @@ void add_sums_of_columns(Addend addend, const Tensor& of, DeviceRounding roundin
          columns, rounding, data<std::int64_t>(sums));
 }
 
-// The addends of the sums. Each operator gets an element's row and index in the matrix and returns the element's addend.
+// The addends of the sums. Each operator takes an element's row and index in the matrix, and returns the element's addend.
 struct ValueAddend {
   const float* values;
   __device__ float operator()(std::int64_t, std::int64_t at) const { return values[at]; }
@@ -66,7 +66,7 @@ __global__ void add_to_table(const std::int32_t* ids, std::int64_t first, const 
   rounder.report();
 }
 
-// sums[row] = Σ of the row's addends; with `onto`, sums[row] += Σ.
+// sums[row] = Σ of the row's addends. With `onto`, sums[row] += Σ.
 template <bool onto, class Addend>
 __global__ void sum_rows(Addend addend, std::int64_t columns, DeviceRounding rounding, std::int64_t* sums) {
   const std::int64_t row = blockIdx.x;

@@ -1,5 +1,5 @@
-// Instructions that C++ cannot express: conversions, and the tensor cores of compute capability 8 and newer. One function
-// per instruction. The tests have the same functions in plain C++ (tests/cuda/emulation).
+// Instructions that C++ cannot express: conversions, and tensor-core instructions for compute capability 8 and newer. Each
+// function is one instruction. The tests implement the same functions in plain C++ (tests/cuda/emulation).
 #pragma once
 #include <cstdint>
 
@@ -24,7 +24,8 @@ __device__ inline f16 narrow(float value, Type<f16>) {
   return result;
 }
 
-// 2^x and 1/x, within 2 ulp; subnormal results become 0. Each is one instruction, where exp and division take eight.
+// Returns 2^x and 1/x, within 2 ulp; subnormal results become 0. Each function is one instruction, whereas exp and division
+// take eight.
 __device__ inline float two_to_the(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
@@ -36,7 +37,7 @@ __device__ inline float reciprocal(float x) {
   return share;
 }
 
-// The greater value; NaN if either is NaN. 0 is greater than −0.
+// Returns the greater value, or NaN if either value is NaN. 0 counts as greater than −0.
 __device__ inline float greater_or_nan(float a, float b) {
   float greater;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(greater) : "f"(a), "f"(b));
@@ -45,7 +46,7 @@ __device__ inline float greater_or_nan(float a, float b) {
 
 // ── tensor cores: matrices of 16-bit elements, distributed over the lanes of a warp ──
 
-// d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds
+// d[16,8] += a[16,16]·b[16,8]. Lane 4g + t holds these parts:
 //
 //   of a    the pairs along a row that start at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8)
 //   of b    the pairs along a column that start at (2t, g), (2t + 8, g)
@@ -63,15 +64,15 @@ __device__ inline void multiply(float (&d)[4], const std::uint32_t (&a)[4], cons
 
 __device__ inline unsigned shared_place(const void* place) { return static_cast<unsigned>(__cvta_generic_to_shared(place)); }
 
-// Loads four 8×8 matrices from shared memory. Lane 8m + r gives the address of row r of matrix m; lane 4g + t gets the
-// pair from (g, 2t) of each.
+// Loads four 8×8 matrices from shared memory. Lane 8m + r passes the address of row r of matrix m. Lane 4g + t gets the pair
+// that starts at (g, 2t) in each matrix.
 __device__ inline void load_matrices(std::uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
                : "r"(shared_place(row))
                : "memory");
 }
-// Loads the four matrices transposed: lane 4g + t gets (2t, g) and (2t + 1, g) of each.
+// Loads the four matrices transposed: lane 4g + t gets (2t, g) and (2t + 1, g) of each matrix.
 __device__ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -81,7 +82,7 @@ __device__ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
 
 // ── asynchronous copies into shared memory ──
 
-// copy_pack_later copies 16 bytes, copy_later one float. If `wanted` is false, they write zeros and read nothing.
+// copy_pack_later copies 16 bytes, and copy_later copies one float. If `wanted` is false, they write zeros and read nothing.
 __device__ inline void copy_pack_later(void* to, const void* from, bool wanted) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 16 : 0)
                : "memory");

@@ -1,5 +1,5 @@
-// The table of a device's kernels, which the plugin exports. The table's functions for copies, clears, events and streams
-// are here, because they only call the CUDA runtime.
+// The table of a device's kernels, which the plugin exports. This file also implements the table's functions for copies,
+// clears, events and streams, because they only call the CUDA runtime.
 #include "src/math/cuda/kernels.cuh"
 
 #include "src/math/cuda/device.cuh"

@@ -1,5 +1,5 @@
-// The kernels of src/math on a device. Each has the signature of the host function of the same name; kernels.cu puts them
-// into the table DeviceKernels.
+// The kernels of src/math on a device. Each function has the same signature as the host function of the same name.
+// kernels.cu enters these functions in the table DeviceKernels.
 #pragma once
 #include "src/math/device_kernels.hpp"
 
@@ -36,7 +36,7 @@ decltype(chorale::take_rows) take_rows;
 decltype(chorale::add_slots) add_slots;
 decltype(chorale::weight_gradients) weight_gradients;
 
-// No host function has the same signature as these; see DeviceKernels.
+// No host function has the same signature as the functions below; see DeviceKernels.
 void route(const Tensor& logits, const RoutingRule& rule, std::span<const std::int32_t> forced, const Routing& routing,
            const Queue& queue);
 void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, const Queue& queue);

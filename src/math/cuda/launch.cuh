@@ -1,5 +1,5 @@
-// Kernel launches, and a block's dynamic shared memory. In the tests, a different version of this file runs the blocks in a
-// loop on the host (tests/cuda/emulation).
+// Kernel launches, and the dynamic shared memory of a block. The tests use a different version of this file, which runs the
+// blocks in a loop on the host (tests/cuda/emulation).
 #pragma once
 #include <cuda_runtime.h>
 
@@ -24,7 +24,7 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, const Queue& queue,
   check(cudaGetLastError());
 }
 
-// The dynamic shared memory, aligned to 128 bytes; the launch sets its size.
+// Returns the dynamic shared memory, aligned to 128 bytes. The launch sets its size.
 template <class T>
 __device__ T* shared_memory() {
   extern __shared__ __align__(128) unsigned char dynamic[];

@@ -1,14 +1,15 @@
-// LayerNorm and RMSNorm on a device, one warp per row. A row is read from global memory once and kept in shared memory,
+// LayerNorm and RMSNorm on a device, one warp per row. A row is read once from global memory and kept in shared memory,
 // because the variance needs the mean, and y needs both. Rows are read in packs of 16 bytes if they are aligned and their
 // length is a multiple of 16 bytes.
 //
 //   row   ──▶ shared ──▶ Σ, each lane every 32nd element ──▶ mean ──▶ Σ of squares ──▶ rstd ──▶ y
 //
-// In f32 the sums have the host's order (row_sums.cuh). For f64, the host sums sequentially (src/math/reference).
+// f32 sums have the same order as on the host (row_sums.cuh). f64 sums do not, because the host sums f64 sequentially
+// (src/math/reference).
 //
-// Memory-bound: forward reads x and writes y; backward reads dy, x and the added gradient and writes dx. At 4.8 TB/s,
-// [16384, 4096] in bf16 takes at least 56 µs forward and 112 µs backward. [16384, 768] reaches 65
-// and 74 % of a copy's rate on an H200.
+// The kernels are memory-bound: the forward pass reads x and writes y; the backward pass reads dy, x and the added gradient
+// and writes dx. At 4.8 TB/s, [16384, 4096] in bf16 takes at least 56 µs forward and 112 µs backward. For [16384, 768], the
+// kernels reach 65 and 74 % of a copy's rate on an H200.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -17,11 +18,11 @@
 namespace chorale::cuda {
 namespace {
 
-// The largest number of warps per block; each warp has one row. A block has fewer warps if shared memory cannot hold the
-// rows of four.
+// The largest number of warps per block; each warp processes one row. A block has fewer warps if shared memory cannot hold
+// four rows.
 constexpr int most_warps = 4;
 
-// A row of a matrix and this warp's lane in it.
+// A row of a matrix, and this thread's lane in the warp that processes the row.
 struct WarpRow {
   std::int64_t row, start, columns;
   int lane = static_cast<int>(threadIdx.x) % warp;
@@ -31,7 +32,7 @@ struct WarpRow {
         start(row * columns),
         columns(columns) {}
 
-  // The first of this warp's `count` rows in shared memory.
+  // Returns the first of this warp's `count` rows in shared memory.
   template <class T>
   __device__ T* kept(int count) const {
     return shared_memory<T>() + threadIdx.x / warp * count * columns;
@@ -40,8 +41,8 @@ struct WarpRow {
   __device__ void each_pack(F f) const {
     each_pack_of_lane<width>(columns, f);
   }
-  // Starts to copy this warp's row to shared memory. The copy is complete after wait_for_copies. Packs of 16 bytes do not
-  // pass through registers, so all loads of the row are in flight together. Single elements are copied synchronously.
+  // Starts to copy this warp's row to shared memory. wait_for_copies waits for the copy. Packs of 16 bytes do not pass
+  // through registers, so all loads of the row are in flight at the same time. Single elements are copied synchronously.
   template <int width, class T>
   __device__ void fetch(const T* matrix, T* to) const {
     each_pack<width>([&](std::int64_t j) {
@@ -121,7 +122,7 @@ __global__ void norm_gradient_rows(const T* dy, const T* x, const T* gain, const
   });
 }
 
-// As many rows per block as fit in its shared memory, but at most most_warps.
+// Returns a grid with as many rows per block as fit in its shared memory, but at most most_warps.
 Grid grid_of(const Tensor& x, std::int64_t kept) {
   constexpr std::int64_t most_shared_bytes = 227 << 10;
   const std::int64_t columns = x.dim(1), bytes = kept * columns * size_of(x.dtype());
@@ -131,7 +132,7 @@ Grid grid_of(const Tensor& x, std::int64_t kept) {
   return {quotient_up(x.dim(0), warps), static_cast<int>(warps) * warp, warps * bytes};
 }
 
-// Calls f(kind, width) with both as constants.
+// Calls f(kind, width) with both as compile-time constants.
 template <class T, class F>
 void with_form(NormKind kind, bool wide, F&& f) {
   with_packs(Type<T>{}, wide, [&](auto width) {

@@ -1,9 +1,9 @@
-// Widens elements to the type that kernels compute in (f32 for 16-bit types, otherwise the type itself), and rounds results
+// Widens elements to the type in which kernels compute (f32 for 16-bit types, otherwise the type itself), and rounds results
 // once.
 //
-// f32 uses the host's own functions (vector_math.hpp), so a kernel that adds in the host's order is bit-identical to the
-// host. 16-bit types use the GPU's instructions for 2^x and 1/x, which take a quarter of the work. The error of these
-// instructions vanishes when the result is rounded to 16 bits.
+// f32 kernels use the host's own functions (vector_math.hpp), so a kernel that adds in the same order as the host is
+// bit-identical to the host. For 16-bit types, kernels use the GPU's instructions for 2^x and 1/x, which take a quarter of
+// the work. The errors of these instructions are too small to survive the rounding to 16 bits.
 #pragma once
 #include <numbers>
 
@@ -29,7 +29,7 @@ __device__ T rounded(Statistic<T> value) {
     return value;
 }
 
-// e^x and 1/(1 + e^−x) in the type that elements of type T are computed in.
+// Returns e^x and 1/(1 + e^−x) in the type in which elements of type T are computed.
 template <class T>
 __device__ Statistic<T> exponential(Statistic<T> x) {
   if constexpr (sizeof(T) == 2)
@@ -48,7 +48,7 @@ __device__ Statistic<T> sigmoid(Statistic<T> x) {
     return 1 / whole;
 }
 
-// Overloads for float and double under one name.
+// Overloads that have the same name for float and double.
 __device__ inline float logarithm(float x) { return math::log(x); }
 __device__ inline double logarithm(double x) { return log(x); }
 __device__ inline float root(float x) { return sqrtf(x); }

@@ -1,4 +1,5 @@
-// Fast numerics on a device: products by cuBLASLt, all other sums by kernels from the table.
+// Fast numerics on a device: cuBLASLt computes products, and kernels of the table compute all other sums. The cost of a
+// product:
 //
 //   bytes        x, w and y once each              least time   the larger of bytes/4.8 TB/s and
 //   operations   2·M·K·N                                        operations/790 TFLOP/s (bf16, f16)
@@ -12,7 +13,7 @@ namespace chorale {
 namespace cuda {
 namespace {
 
-// Adds the bias of its column to each element of y, for result types to which cuBLASLt cannot add a bias.
+// Adds the bias of a column to the elements of that column in y, for result types to which cuBLASLt cannot add a bias.
 template <class Y, class T>
 struct WithBias {
   const T* bias;
@@ -54,7 +55,7 @@ class CudaNumerics final : public FastSums {
  private:
   static void add_bias(const Tensor& bias, const Tensor& y, std::int64_t columns, const Queue& queue) {
     visit_floating(bias.dtype(), [&]<class T>(Type<T>) {
-      using Y = Statistic<T>;  // the type of y: see product_shape
+      using Y = Statistic<T>;  // the type of y; see product_shape
       Y* out = data<Y>(y);
       map(queue, WithBias<Y, T>{data<T>(bias), columns}, y.count(), out, static_cast<const Y*>(out));
     });

@@ -1,8 +1,9 @@
 // AdamW and SGD on a device, bit-identical to the host. A few launches update all parameters of a step. The same pass rounds
 // the master copies to 16-bit parameters.
 //
-// Memory-bound. With f32 weights and gradients, adamw reads and writes 28 bytes per parameter, or 30 if it also rounds; sgd
-// reads and writes 20 or 22. For 10⁹ parameters at 4.8 TB/s, adamw takes 5.8 ms (6.3 with rounding) and sgd 4.2 ms (4.6).
+// The kernels are memory-bound. With f32 weights and gradients, adamw reads and writes 28 bytes per parameter, or 30 if it
+// also rounds; sgd reads and writes 20 or 22. For 10⁹ parameters at 4.8 TB/s, adamw takes 5.8 ms (6.3 ms with rounding) and
+// sgd 4.2 ms (4.6 ms with rounding).
 #include "src/math/optimizer_steps.hpp"
 
 #include <vector>
@@ -81,7 +82,7 @@ __device__ void store_rounded(To* place, const W* values) {
   store<n>(place, pack);
 }
 
-// Updates elements [at, at + n) of a range. Weights are stored as S and updated in W.
+// Updates the elements [at, at + n) of a range. Weights are stored as S and updated in W.
 template <int n, class S, class Gradient, class Rule, class W = Statistic<S>>
 __device__ void update(const Rule& rule, const DeviceRange& range, std::int64_t at) {
   S* const weights = static_cast<S*>(range.weights) + at;
@@ -144,7 +145,7 @@ DeviceRange on_device(const UpdateRange& range) {
           .wide = wide};
 }
 
-// Consecutive ranges with the same types share launches.
+// Consecutive ranges with the same types are updated in the same launches.
 template <template <class> class Rule, class Step>
 void update_all(const Step& step, std::span<const UpdateRange> ranges, const Queue& queue) {
   const auto alike = [](const UpdateRange& a, const UpdateRange& b) {

@@ -1,5 +1,5 @@
 // A pack has 16 bytes, the most that a thread can read or write in one instruction. A kernel is written for packs of `width`
-// elements and instantiated twice: for 16 bytes, if alignment and length allow it, and for single elements.
+// elements and instantiated twice: for 16-byte packs, which require suitable alignment and length, and for single elements.
 //
 //   with_packs(Type<T>{}, aligned, [&](auto width) { launch(kernel<T, width()>, …); })
 #pragma once
@@ -21,7 +21,7 @@ __device__ void store(T* place, const Pack<T, width>& pack) {
   *reinterpret_cast<Pack<T, width>*>(place) = pack;
 }
 
-// Whether all pointers are 16-byte aligned; null counts as aligned.
+// Whether all pointers are 16-byte aligned. A null pointer counts as aligned.
 template <class... Pointers>
 bool aligned(const Pointers*... pointers) {
   return (... && (reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0));

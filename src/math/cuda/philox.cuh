@@ -1,6 +1,6 @@
-// The random bits of src/base/random.hpp on a device, and dropout factors from these bits. An element's place is its index
-// in the whole tensor or global batch. Four consecutive places share a Philox counter, so a thread that visits places in
-// order computes one Philox block for every four places.
+// The random bits of src/base/random.hpp on a device, and dropout factors from these bits. The place of an element is its
+// index in the complete tensor or global batch. Four consecutive places share a Philox counter, so a thread that visits
+// places in order computes one Philox block for every four places.
 #pragma once
 #include "src/math/dropout.hpp"
 
@@ -23,7 +23,7 @@ class Draws {
   philox::Counter words_ = {};
 };
 
-// The dropout factors of places: 0 or `scale` with dropout, always 1 without it.
+// The dropout factors of places: 0 or `scale` if there is dropout, otherwise 1.
 template <class W>
 class Factors {
  public:

@@ -1,9 +1,9 @@
 // Processes ranges of many tensors in one launch. The list of ranges is passed as a kernel argument, and each block looks up
-// the range that it works on:
+// the range that it processes:
 //
 //   ranges   │ a ··········· │ b ··· │ c · │        blocks   0 1 2 │ 3 │ 4        first_block   0, 3, 4
 //
-// Kernel arguments have at most 4 KiB, so a long list takes several launches. GPT-2's 148 parameters take five.
+// Kernel arguments have at most 4 KiB, so a long list takes several launches. The 148 parameters of GPT-2 take five.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -30,8 +30,8 @@ struct Ranges {
   }
 };
 
-// Cuts the ranges into lists and calls f(list, blocks) for each; `blocks` is the number of blocks that the list needs. A
-// block takes up to `per_block` elements of one range.
+// Splits the ranges into lists and calls f(list, blocks) for each list. `blocks` is the number of blocks that the list
+// needs. A block processes up to `per_block` elements of one range.
 template <class Range, class F>
 void each_list(std::span<const Range> ranges, std::int64_t per_block, F f) {
   while (!ranges.empty()) {

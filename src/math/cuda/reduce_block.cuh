@@ -1,8 +1,8 @@
-// Reduces the values of all threads of a warp or block to one. The order depends only on the number of threads, so a sum has
-// the same bits in every run.
+// Reduces the values of all threads of a warp or block to one value. The order depends only on the number of threads, so a
+// sum is bit-identical in every run.
 //
-//   a warp    a butterfly: after five exchanges all 32 lanes have the result; after fewer, each group of lanes has its own
-//   a block   each warp writes its result to shared memory, and every thread reduces these results in order
+//   a warp    a butterfly: after five exchanges, all 32 lanes have the result; after fewer, each group of lanes has its own
+//   a block   each warp writes its result to shared memory, and every thread reduces these results in the same order
 #pragma once
 #include "src/math/cuda/launch.cuh"
 
@@ -35,7 +35,7 @@ template <class V, class Op>
 __device__ V over_block(V value, Op op) {
   __shared__ V of_warps[warp];
   value = over_warp(value, op);
-  __syncthreads();  // other threads may still read the results of an earlier call
+  __syncthreads();  // waits for threads that still read the results of an earlier call
   if (threadIdx.x % warp == 0) of_warps[threadIdx.x / warp] = value;
   __syncthreads();
   V all = of_warps[0];

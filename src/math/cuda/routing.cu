@@ -1,14 +1,14 @@
-// The router on a device (src/math/routing.hpp). In f32 it is bit-identical to the host's.
+// The router on a device (src/math/routing.hpp). In f32, its results are bit-identical to the host's.
 //
-//   choose   a warp per token: scores, choices and weights, by the code of router.hpp
+//   choose   a warp per token computes scores, choices and weights with the code of router.hpp
 //   drop     sorts the choices by (sequence, expert, descending score) and drops all but the first C of each list
-//   number   sorts the choices by (expert, token). A choice's index there is its place; counts are differences of indices
+//   number   sorts the choices by (expert, token). A choice's sorted index is its place; counts are differences of indices
 //
-// One copy sends the counts to the host. The host waits for it, because the counts are the shapes of the tensors that
-// follow.
+// One copy sends the counts to the host. The host waits for this copy, because the counts determine the shapes of later
+// tensors.
 //
-// Cost per token: E exponentials, two sums of E values in each lane, and k searches of E scores by the warp. Each sort
-// reads and writes 8 bytes per choice and 8 bits of its key: two passes for up to 128 experts.
+// Cost per token: E exponentials, two sums of E values in each lane, and k searches of E scores by the warp. Each sort pass
+// reads and writes 8 bytes per choice and handles 8 bits of the key. Up to 128 experts need two passes.
 #include "src/math/routing.hpp"
 
 #include <bit>
@@ -26,7 +26,7 @@ using namespace routing;
 
 constexpr int threads = 256;
 
-// The best of the ids of all lanes; −1 means that a lane has none.
+// Returns the best of the ids of all lanes. −1 means that a lane has no id.
 template <class T>
 __device__ std::int64_t best_of_warp(const T* scores, std::int64_t mine) {
   return over_warp(mine,
@@ -47,7 +47,7 @@ __device__ void choose(const TokenRule& rule, const Room<T>& room, const float* 
     });
     last = best_of_warp(scores, mine);
   }
-  // Writes the experts in ascending order: an expert's index is the number of chosen experts before it.
+  // Writes the experts in ascending order. An expert's index is the number of chosen experts before it.
   const unsigned lower_lanes = (1u << team.lane()) - 1;
   for (std::int64_t first = 0, index = 0; first < rule.experts; first += warp) {
     const std::int64_t e = first + team.lane();
@@ -59,7 +59,7 @@ __device__ void choose(const TokenRule& rule, const Room<T>& room, const float* 
   team.sync();
 }
 
-// With `forced`, the experts are already chosen. `bias` may be null. `ranks` is null without a capacity.
+// If `forced` is true, the experts are already chosen. `bias` may be null. `ranks` is null if there is no capacity.
 template <class T>
 __global__ void route_tokens(TokenRule rule, const T* logits, const float* bias, std::int64_t tokens, bool forced,
                              std::int32_t* chosen, T* weights, T* ranks) {
@@ -74,7 +74,7 @@ __global__ void route_tokens(TokenRule rule, const T* logits, const float* bias,
   if (ranks) set_ranks(team, rule, room, chosen + token * k, ranks + token * k);
 }
 
-// A choice's key: the upper half is the sorting criterion, the lower half is the choice's index.
+// A choice's key. The upper half is the sorting criterion, and the lower half is the choice's index.
 __device__ std::uint64_t key_of(std::int64_t list, std::int64_t choice) {
   return static_cast<std::uint64_t>(list) << 32 | static_cast<std::uint64_t>(choice);
 }
@@ -87,8 +87,8 @@ struct InOrder {
   __device__ std::uint64_t operator()(std::int64_t choice) const { return key_of(0, choice); }
 };
 
-// Maps the choice's score to a 32-bit word, so that words ascend as scores descend. An f64 score has two such words, and
-// `word` selects one. NaN is the highest score, and no score is negative.
+// Maps a choice's score to a 32-bit word, so that ascending words mean descending scores. An f64 score has two such words,
+// and `word` selects one of them. NaN is the highest score, and no score is negative.
 template <class T>
 struct ByScore {
   using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
@@ -104,14 +104,14 @@ struct ByScore {
 
 struct BySequenceAndExpert {
   const std::int32_t* chosen;
-  std::int64_t choices, experts;  // of a sequence
+  std::int64_t choices, experts;  // number of choices per sequence; number of experts
   __device__ std::uint64_t operator()(std::int64_t, std::uint64_t key) const {
     const std::int64_t choice = choice_of(key);
     return key_of(choice / choices * experts + chosen[choice], choice);
   }
 };
 
-// Dropped choices come last.
+// Sorts dropped choices to the end.
 struct ByExpert {
   std::int64_t experts;
   __device__ std::uint64_t operator()(std::int64_t choice, std::int32_t expert, std::int32_t place) const {
@@ -133,7 +133,7 @@ __global__ void number(const std::uint64_t* sorted, std::int64_t count, std::int
   if (i < count && list_of(sorted[i]) < experts) places[choice_of(sorted[i])] = static_cast<std::int32_t>(i);
 }
 
-// counts [E, all leaves]; a token has k choices.
+// counts is [E, all leaves]. A token has k choices.
 __global__ void count_rows(const std::uint64_t* sorted, std::int64_t count, std::int64_t experts, Leaves leaves,
                            std::int64_t all, std::int64_t k, std::int64_t* counts) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;

@@ -1,7 +1,7 @@
-// The router's gradient on a device, with one warp per token, by the code of src/math/router_gradient.hpp. In f32 it is
-// bit-identical to the host's.
+// The router's gradient on a device, with one warp per token and the code of src/math/router_gradient.hpp. In f32, its
+// results are bit-identical to the host's.
 //
-// Cost per token: 2·E exponentials, and sums of E values in each lane, up to five of them with a balance loss.
+// Cost per token: 2·E exponentials, and up to five sums of E values in each lane (five with a balance loss).
 #include "src/math/router_gradient.hpp"
 
 #include <optional>
@@ -16,14 +16,14 @@ using namespace routing;
 
 constexpr int threads = 256;
 
-// Adds the choices to counts [parts, E]. Each part has `choices` choices.
+// Adds the choices to counts [parts, E]. Each part consists of `choices` choices.
 __global__ void add_choices(const std::int32_t* chosen, std::int64_t count, std::int64_t choices, std::int64_t experts,
                             std::int64_t* counts) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i < count) atomicAdd(reinterpret_cast<unsigned long long*>(counts + i / choices * experts + chosen[i]), 1ull);
 }
 
-// counts [tokens / tokens_of_counts, E]; null without a balance loss.
+// counts is [tokens / tokens_of_counts, E], or null if there is no balance loss.
 template <class T>
 __global__ void gradient_of_tokens(TokenRule rule, const T* logits, const std::int32_t* chosen, const std::int32_t* places,
                                    const T* dweights, const std::int64_t* counts, std::int64_t tokens_of_counts,

@@ -1,7 +1,7 @@
-// A warp's walk over one row: each lane takes every 32nd pack. All lanes get the sum.
+// A warp's loop over one row, in which each lane processes every 32nd pack. All lanes get the sum.
 //
-// For f32, a sum has the same lanes and the same order as on the host (src/math/lane_sums.hpp), so the bits are equal.
-// For 16-bit types, each lane adds whole packs.
+// For f32, a sum has the same lanes and the same order as on the host (src/math/lane_sums.hpp), so the results are
+// bit-identical. For 16-bit types, each lane adds complete packs.
 #pragma once
 #include "src/math/cuda/numbers.cuh"
 #include "src/math/cuda/pack.cuh"
@@ -21,7 +21,7 @@ __device__ void add_terms(W& sum, Term term, const Packs&... packs) {
   for (int i = 0; i < width; ++i) sum += term(widened(packs.values[i])...);
 }
 
-// Σ over the columns of term(row[j], more[j]…). For 32- and 64-bit types, lane l adds columns l, l + 32, …
+// Returns Σ over the columns of term(row[j], more[j]…). For 32- and 64-bit types, lane l adds the columns l, l + 32, …
 template <int width, class Term, class T, class... More>
 __device__ Statistic<T> sum_of_row(std::int64_t columns, Term term, const T* row, const More*... more) {
   Statistic<T> sum = 0;

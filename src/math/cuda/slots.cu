@@ -1,12 +1,13 @@
-// Copies rows to and from the experts on a device (src/math/slots.hpp). put_slots has no kernel here, because the host's
-// function calls gather_rows.
+// Copies rows to and from the experts on a device (src/math/slots.hpp). put_slots has no kernel in this file, because the
+// host's function calls gather_rows.
 //
 //   take_rows          a block per token reads x once and writes the token's k rows
-//   add_slots          a thread per pack of columns adds the k slots in their order
-//   weight_gradients   a warp per choice; in f32 its sums have the host's order (row_sums.cuh)
+//   add_slots          a thread per pack of columns adds the k slots in slot order
+//   weight_gradients   a warp per choice; its f32 sums have the same order as on the host (row_sums.cuh)
 //
-// Memory-bound: take_rows and add_slots read or write k + 1 rows per token. weight_gradients reads k rows, and dy from the
-// cache. 16384 tokens of width 4096 with k = 8 in bf16 are 1.2 GB, which take 0.25 ms at 4.8 TB/s (computed, not measured).
+// The kernels are memory-bound. take_rows and add_slots read or write k + 1 rows per token. weight_gradients reads k rows,
+// and dy from the cache. For 16384 tokens of width 4096 with k = 8 in bf16, 1.2 GB take 0.25 ms at 4.8 TB/s (computed, not
+// measured).
 #include "src/math/slots.hpp"
 
 #include "src/math/cuda/kernels.cuh"
@@ -21,7 +22,7 @@ constexpr int threads = 128;
 template <bool weighted, class T, int width>
 __global__ void take(const T* x, const Statistic<T>* weights, const std::int32_t* places, std::int64_t k,
                      std::int64_t columns, T* rows) {
-  const std::int64_t first = blockIdx.x * k;  // choice
+  const std::int64_t first = blockIdx.x * k;  // index of the token's first choice
   for (std::int64_t j = threadIdx.x * width; j < columns; j += threads * width) {
     const auto from = load<width>(x + blockIdx.x * columns + j);
     for (std::int64_t choice = first; choice < first + k; ++choice) {
@@ -63,7 +64,7 @@ __global__ void choice_gradients(const T* dy, const T* slots, std::int64_t k, st
   if (threadIdx.x % warp == 0) dweights[choice] = sum;
 }
 
-// Calls f(width) with packs if rows of `columns` elements can be read in packs.
+// Calls f(width) with the pack width if rows of `columns` elements can be read in packs, and otherwise with 1.
 template <class T, class F, class... Pointers>
 void with_row_packs(std::int64_t columns, F&& f, const Pointers*... pointers) {
   with_packs(Type<T>{}, aligned(pointers...) && columns * sizeof(T) % 16 == 0, f);
@@ -82,7 +83,9 @@ void take_rows(const Tensor& x, const Tensor* weights, const Tensor& places, con
     };
     with_row_packs<T>(columns, start, in, out);
   };
-  if (!weights) return run(std::false_type{}, Type<std::uint16_t>{}, nullptr);  // copies rows as bytes, whatever their type
+  if (!weights)
+    return run(std::false_type{}, Type<std::uint16_t>{}, nullptr);  // copies rows as bytes, regardless of their
+                                                                    // type
   visit_floating(x.dtype(), [&]<class T>(Type<T> type) { run(std::true_type{}, type, data<Statistic<T>>(*weights)); });
 }
 

@@ -1,4 +1,4 @@
-// CUB's radix sort and its workspace.
+// Calls CUB's radix sort and allocates its workspace.
 #include "src/math/cuda/sort.cuh"
 
 #include <cub/device/device_radix_sort.cuh>

@@ -1,4 +1,5 @@
-// Ascending radix sort of keys by CUB, and a search in sorted keys. Only sort_upper uses CUB. The tests implement it without
+// Ascending radix sort of keys by CUB, and a search in sorted keys. Only sort_upper uses CUB. The tests implement sort_upper
+// without CUB.
 // CUB.
 #pragma once
 #include <cuda_runtime.h>
@@ -9,10 +10,10 @@
 
 namespace chorale::cuda {
 
-// Sorts only by the bits 32 … 32 + bits − 1. The sort is stable.
+// Sorts by the key bits 32 … 32 + bits − 1 only. The sort is stable.
 void sort_upper(const std::uint64_t* keys, std::int64_t count, int bits, std::uint64_t* sorted, const Queue& queue);
 
-// The index of the first key in [from, to) that is at least `key`. The keys are in ascending order.
+// Returns the index of the first key in [from, to) that is at least `key`. The keys are in ascending order.
 __device__ inline std::int64_t first_at_least(const std::uint64_t* sorted, std::int64_t from, std::int64_t to,
                                               std::uint64_t key) {
   while (from < to) {

@@ -1,9 +1,9 @@
-// The sums of fast numerics over whole tensors, in f64: losses and ‖g‖². There are two stages. Their division of the work
-// depends only on the number of elements, so the bits are the same in every run.
+// The sums of fast numerics over complete tensors, in f64: losses and ‖g‖². There are two stages. The division of the work
+// between blocks depends only on the number of elements, so results are bit-identical in every run.
 //
 //   elements ──▶ one f64 sum per block ──▶ one block adds them
 //
-// Memory-bound: 4 bytes per gradient element, which takes 0.83 ms for 10⁹ elements at 4.8 TB/s.
+// The kernels are memory-bound: 4 bytes per gradient element take 0.83 ms for 10⁹ elements at 4.8 TB/s.
 #include <algorithm>
 #include <vector>
 
@@ -22,7 +22,7 @@ struct Value {
   __device__ double operator()(std::int64_t i) const { return static_cast<double>(values[i]); }
 };
 
-// out[block] = Σ of the block's terms; with `adds`, out[block] += Σ.
+// out[block] = Σ of the block's terms. With `adds`, out[block] += Σ.
 template <bool adds, class Term>
 __global__ void sum_terms(Term term, std::int64_t count, double* out) {
   double sum = 0;

@@ -1,6 +1,7 @@
-// Masks for a warp's attention scores: which keys a query may not see, and which weights dropout keeps. The 32 rows of the
-// scores belong to the warp's own tokens. The n columns belong to other tokens, which start `ahead` tokens later. The own
-// tokens are queries and the other tokens keys; with of_keys, the own tokens are keys and the other tokens queries.
+// Masks for a warp's attention scores: the keys that a query may not see, and the weights that dropout keeps. The 32 rows of
+// the scores belong to the warp's own tokens. The n columns belong to the tokens of a second tile, which start `ahead`
+// tokens later. The warp's own tokens are queries, and the tokens of the second tile are keys. With of_keys, the roles are
+// exchanged.
 //
 //   ahead           −32     0     32        for n = 32, without of_keys
 //   visible keys    all   some   none
@@ -31,8 +32,8 @@ __device__ SightKind sight(int ahead) {
 template <bool of_keys, int n>
 __device__ void hide_future(float (&s)[2][n][4], int ahead) {
   if (sight<of_keys, 8 * n>(ahead) == SightKind::all) return;
-  // In the lane's first row, the column of the row's own token is `edge` columns right of the lane's first column. In each
-  // lower row, this column is one further right.
+  // In the lane's first row, the column of the row's own token is `edge` columns to the right of the lane's first column. In
+  // each lower row, the own token is one column further to the right.
   const int edge = row_of(0, 0) - column_of(0, 0) - ahead;
   each_element<8 * n>([&](int f, int j, int e) {
     const int right = 8 * j + e % 2 - (16 * f + e / 2 * 8);
@@ -40,11 +41,11 @@ __device__ void hide_future(float (&s)[2][n][4], int ahead) {
   });
 }
 
-// Whether dropout keeps each weight of this lane: one bit per score, one word per fragment.
+// Records whether dropout keeps each weight of this lane: one bit per score, one word per fragment.
 using Kept = std::uint32_t[2];
 __device__ inline bool keeps(const Kept& kept, int f, int j, int e) { return kept[f] >> (4 * j + e) & 1; }
 
-// Draws the bits of `kept`. The inner loop must not be unrolled: random numbers computed in parallel would take all
+// Draws the bits of `kept`. The inner loop must not be unrolled, because random numbers computed in parallel would use all
 // registers. `place` is the dropout index of the score in the first row and column.
 template <bool of_keys, int n>
 __device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
@@ -63,8 +64,8 @@ __device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
   }
 }
 
-// Calls f(width, whether dropout is on) if tiles support these heads, and returns whether they do. The dropout flag is a
-// compile-time constant, because code for random numbers costs registers even if it does not run.
+// Calls f(width, whether dropout is on) if the tile kernels support these heads. Returns whether they do. The dropout flag
+// is a compile-time constant, because code for random numbers uses registers even if it does not run.
 template <class F>
 bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned, F&& f) {
   if (!aligned || (shape.width != 64 && shape.width != 128)) return false;
@@ -80,8 +81,8 @@ bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned,
 }
 
 // The tile, head and sample that a block computes. `rank` orders the tiles by the length of their loops; the tile with the
-// longest loop has rank 0. The blocks of rank 0 come first in the grid, for all heads and samples, so that no long block
-// starts last.
+// longest loop has rank 0. The blocks of rank 0 come first in the grid, for all heads and samples, so that no block with a
+// long loop starts last.
 struct TilePart {
   int rank, head, sample;
 };

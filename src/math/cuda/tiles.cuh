@@ -1,6 +1,6 @@
 // Tiles of a head's rows in shared memory, and the two matrix products of attention on tensor cores. A warp has 32 rows, in
-// two fragments of 16. The warp processes n rows of another tile at a time, so that each load of these rows serves both
-// fragments:
+// two fragments of 16 rows. The warp processes n rows of a second tile at a time, so that each load of these rows is used by
+// both fragments:
 //
 //                others, n rows      scores   s[32,n] += own[32,width]·othersᵀ             own and others from shared memory
 //              ┌──────────────┐      pack     s in 16 bits, as a left operand              without data from other lanes
@@ -8,9 +8,9 @@
 //        16    │ fragment 1   │
 //              └──────────────┘
 //
-// Cost: an mma instruction (multiply) occupies an H200 SM's tensor cores for about 1.6 cycles (62 % of the rate of wgmma).
-// An ldmatrix instruction loads 512 bytes, which takes four cycles of shared memory. Number of ldmatrix per mma, and the
-// cycles they take:
+// Cost: an mma instruction (multiply) occupies the tensor cores of an H200's SM for about 1.6 cycles (62 % of the rate of
+// wgmma). An ldmatrix instruction loads 512 bytes, which takes four cycles of shared memory. The table shows the number of
+// ldmatrix instructions per mma, and the cycles that they take:
 //
 //                  16 rows, n = 64      32 rows, n = 32      32 rows, n = 64
 //   scores         5/8     2.5          4/8     2            6/16    1.5
@@ -24,8 +24,8 @@ namespace chorale::cuda {
 
 inline constexpr int tile_warps = 4, tile_threads = tile_warps * warp, warp_rows = 32;
 
-// One lane's share of a warp's rows in f32: two fragments, parts of 8 columns, four elements of each part. Packed holds the
-// same rows in 16 bits, as the left operand of multiply: two fragments, parts of 16 columns, four pairs of each part.
+// One lane's share of a warp's rows in f32: two fragments, parts of 8 columns, four elements per part. Packed holds the same
+// rows in 16 bits, as the left operand of multiply: two fragments, parts of 16 columns, four pairs per part.
 template <int columns>
 using Sums = float[2][columns / 8][4];
 template <int columns>
@@ -34,7 +34,8 @@ using Packed = std::uint32_t[2][columns / 16][4];
 __device__ inline int this_warp() { return static_cast<int>(threadIdx.x) / warp; }
 __device__ inline int this_lane() { return static_cast<int>(threadIdx.x) % warp; }
 
-// The row and column of this lane's element e of part j of fragment f, relative to the warp's first row and column.
+// The row and column of this lane's element e of part j of fragment f. The row and column are relative to the warp's first
+// row and column.
 __device__ inline int row_of(int f, int e) { return 16 * f + this_lane() / 4 + e / 2 * 8; }
 __device__ inline int column_of(int j, int e) { return 8 * j + this_lane() % 4 * 2 + e % 2; }
 
@@ -49,19 +50,19 @@ __device__ void each_element(F&& visit) {
       for (int e = 0; e < 4; ++e) visit(f, j, e);
 }
 
-// Where a row's piece of eight elements (16 bytes) is stored in a tile. The pieces of each 64 columns are permuted by row
-// (swizzled). An ldmatrix reads the same piece of eight rows, and the swizzle puts these in different banks. The permutation
-// repeats every 8 rows and 64 columns.
+// Returns the place in a tile at which a row's piece of eight elements (16 bytes) is stored. The pieces of each 64 columns
+// are permuted by row (swizzled). An ldmatrix reads the same piece of eight rows, and the swizzle stores these pieces in
+// different banks. The permutation repeats every 8 rows and 64 columns.
 template <int width>
 __device__ int place_of_piece(int row, int piece) {
   return row * width + 8 * (piece ^ (row & 7));
 }
-// Moves the place of an even piece by `columns` columns, a multiple of 16. Only the first four multiples need an XOR; the
-// rest of the row lies at constant offsets from them.
+// Moves the place of an even piece by `columns` columns, a multiple of 16. Only the first four multiples need an XOR; all
+// further multiples are at constant offsets from these.
 __device__ inline int columns_on(int place, int columns) { return (place ^ columns % 64) + columns / 64 * 64; }
 
-// Where this thread starts to read a tile whose first row is `first`. A thread reads 16 bytes of every rows_at_once-th row
-// (load_tile).
+// Returns the position at which this thread starts to read a tile whose first row is `first`. A thread reads 16 bytes of
+// every rows_at_once-th row (load_tile).
 template <int width, class T>
 __device__ HeadVectors<const T> read_from(const HeadVectors<const T>& vectors, int first) {
   constexpr int pieces = width / 8;
@@ -69,8 +70,8 @@ __device__ HeadVectors<const T> read_from(const HeadVectors<const T>& vectors, i
   return {vectors[first + row] + 8 * piece, vectors.stride};
 }
 
-// Starts copying `rows` rows; `vectors` comes from read_from. Rows from `count` on are filled with zeros. A thread always
-// copies the same columns, so it computes its next address with one addition.
+// Starts to copy `rows` rows; `vectors` is the result of read_from. Rows with an index of `count` or more are filled with
+// zeros. A thread always copies the same columns, so it computes its next address with one addition.
 template <int width, int rows, class T>
 __device__ void load_tile(T* tile, const HeadVectors<const T>& vectors, int count) {
   constexpr int pieces = width / 8, rows_at_once = tile_threads / pieces;
@@ -124,7 +125,7 @@ template <int width, int n, int columns, class T>
 __device__ void add(const Packed<n>& weights, const T* others, Sums<columns>& sum) {
   const int lane = this_lane();
   int right = place_of_piece<width>(lane % 16, lane / 16);
-  // Keeps nvcc from computing the four addresses before the loop over tiles, which would spill registers.
+  // Prevents nvcc from computing the four addresses before the loop over tiles, which would spill registers.
   asm volatile("" : "+r"(right));
 #pragma unroll
   for (int k = 0; k < n; k += 16)

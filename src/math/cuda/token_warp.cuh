@@ -1,4 +1,4 @@
-// A warp as the team of a token (src/math/router.hpp). The token's values are in shared memory.
+// A warp as the team that processes a token (src/math/router.hpp). The token's values are in shared memory.
 #pragma once
 #include <algorithm>
 
@@ -22,7 +22,7 @@ __device__ routing::Room<T> room_of_warp(const routing::TokenRule& rule) {
   return {shared_memory<T>() + threadIdx.x / warp * routing::Room<T>::count(rule), rule};
 }
 
-// Four tokens per block, or fewer if shared memory cannot hold the values of four.
+// Returns a grid with four tokens per block, or fewer if shared memory cannot hold the values of four tokens.
 template <class T>
 Grid grid_of_tokens(const routing::TokenRule& rule, std::int64_t tokens) {
   constexpr std::int64_t most_shared_bytes = 227 << 10, most_warps = 4;

@@ -1,8 +1,8 @@
-// Gradients of keys and values as exact sums: one chain for every leaf of consecutive queries and every query head,
-// rounded and added as integers. Ranks that split the queries cut only between leaves, so their integers add up to the sums
-// of a single rank.
+// Gradients of keys and values as exact sums. There is one chain for each leaf of consecutive queries and each query head.
+// The chains are rounded and added as integers. Ranks that split the queries cut only between leaves, so their integers add
+// up to the sums of a single rank.
 //
-// Rounding costs as much as 12 multiply-adds. A chain has one multiply-add for each query of its leaf.
+// Rounding a chain costs as much as 12 multiply-adds. A chain has one multiply-add for each query of its leaf.
 #include "src/math/attention_gradients.hpp"
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
@@ -17,7 +17,7 @@ class WholeSums {
   WholeSums(std::int64_t leaf, std::int64_t width)
       : leaf_(leaf), width_(width), row_(attention::up_to(width, attention::lanes)), dk_(side * row_), dv_(side * row_) {}
 
-  // The sums of one group in one sample are in the row `to` and the rows after it.
+  // Selects the sums of one group in one sample, which are stored in the row at `to` and the rows after it.
   void add_to(std::int64_t* to, std::int64_t stride, std::int64_t keys, SiteRounding& rounding) {
     to_ = to, stride_ = stride, keys_ = keys, rounding_ = &rounding;
   }
@@ -39,7 +39,7 @@ class WholeSums {
 
  private:
   std::int64_t leaf_, width_, row_;
-  attention::Floats dk_, dv_;  // gradients of one tile of keys
+  attention::Floats dk_, dv_;  // the gradients of one tile of keys
   std::int64_t* to_ = nullptr;
   std::int64_t stride_ = 0, keys_ = 0;
   SiteRounding* rounding_ = nullptr;

@@ -1,5 +1,5 @@
-// Whole products in f32 from the tiles of chains.hpp, for exact numerics and for fast numerics. `part` is the part that one
-// thread computes, and n is the number of columns of the result.
+// Complete f32 products built from the tiles of chains.hpp, for exact numerics and for fast numerics. `part` is the part
+// that one thread computes, and n is the number of columns of the result.
 #pragma once
 #include "src/math/exact/chains.hpp"
 
@@ -13,7 +13,7 @@ void prefetch_tile(const T* corner, std::int64_t rows, std::int64_t stride) {
     for (std::int64_t j = 0; j < tile_columns; j += per_line) __builtin_prefetch(corner + i * stride + j, 1);
 }
 
-// c = a·b, or c += a·b with `adds`, for a tile whose corner is c.
+// Computes c = a·b, or c += a·b with `adds`, for a tile with the corner c.
 inline void multiply(const TilePlace& at, const float* a, const float* b, bool adds, tile::Sum c) {
   const auto run = adds ? multiply<true> : multiply<false>;
   if (at.rows == tile_rows && at.columns == tile_columns) return run(a, b, at.piece.length, c);
@@ -24,8 +24,8 @@ inline void multiply(const TilePlace& at, const float* a, const float* b, bool a
   for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(tile[i], at.columns, c.at + i * c.row);
 }
 
-// y = a·b (+ bias). Chains may be cut anywhere, because the next piece continues from the sum in y. If y has 16 bits, k is
-// not cut, so that sums are rounded once.
+// Computes y = a·b (+ bias). Chains may be cut anywhere, because the next piece continues from the sum in y. If y has 16
+// bits, k is not cut, so that each sum is rounded only once.
 template <class T, class Y>
 void chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const T* bias, const ThreadPart& part, Y* y,
                    std::int64_t n) {
@@ -48,7 +48,7 @@ void chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, c
   });
 }
 
-// y += a·b
+// Computes y += a·b.
 template <class T>
 void add_chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const ThreadPart& part, float* y,
                        std::int64_t n) {

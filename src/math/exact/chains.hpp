@@ -1,6 +1,7 @@
 // Products as chains: every element of a·b is one sequence of fused multiply-adds over ascending k, starting from zero. A
-// tile of elements is computed at once, its columns in vector registers. k is never vectorized, so an element's bits
-// depend only on its row of a and its column of b, not on the tile, the split or the thread.
+// tile of elements is computed at the same time, with its columns in vector registers. The loop over k is never vectorized.
+// An element therefore depends bit for bit only on its row of a and its column of b, and not on the tile, the split or the
+// thread.
 //
 //                   b  [k][columns of a tile]            a and b are packed into panels, padded with zeros, so one
 //                      ┌────────┐                        kernel without edge cases reads them in order. 24 accumulators,
@@ -30,7 +31,7 @@ constexpr std::int64_t tile_columns = tile_registers * tile::lanes;
 using Tile = float[tile_rows][tile_columns];
 using WholeTile = std::int64_t[tile_rows][tile_columns];  // sums in fixed-point units
 
-// One tile of the product of two panels, over `length` values of k: c = a·b, or c += a·b with `adds`.
+// Computes one tile of the product of two panels, over `length` values of k: c = a·b, or c += a·b with `adds`.
 template <bool adds>
 void multiply(const float* a, const float* b, std::int64_t length, tile::Sum c) {
   tile::panel<tile_rows, tile_registers, adds>(length, {a, 1, tile_rows}, {b, tile_columns}, c);
@@ -41,7 +42,7 @@ struct ThreadPart {
   std::int64_t first_row, last_row, first_column, last_column;
 };
 
-// Threads split the rows of the tiles. If there are few rows, for example when one token is generated, the threads split the
+// Threads split the rows of tiles. If there are few rows, for example when one token is generated, the threads split the
 // columns instead.
 struct ThreadCut {
   std::int64_t rows, columns;
@@ -60,17 +61,17 @@ struct ThreadCut {
 // Consecutive blocks of k, packed together.
 struct PackedPiece {
   std::int64_t start, length;
-  std::span<const std::int64_t> blocks;  // their lengths
+  std::span<const std::int64_t> blocks;  // the lengths of the blocks
 };
 
-// Blocks of this length; the last one may be shorter.
+// Returns blocks of this length; the last one may be shorter.
 inline std::vector<std::int64_t> equal_blocks(std::int64_t depth, std::int64_t length) {
   std::vector<std::int64_t> blocks(static_cast<std::size_t>(depth / length), length);
   if (depth % length > 0) blocks.push_back(depth % length);
   return blocks;
 }
 
-// Pieces of at most 512 values of k. A longer block is a piece of its own.
+// Groups the blocks into pieces of at most 512 values of k. A longer block becomes a separate piece.
 inline std::vector<PackedPiece> pieces_of(std::span<const std::int64_t> blocks) {
   constexpr std::int64_t most = 512;
   std::vector<PackedPiece> pieces;
@@ -86,15 +87,15 @@ inline std::vector<PackedPiece> pieces_of(std::span<const std::int64_t> blocks) 
 
 std::int64_t half_of_cache();  // half of this core's L2 cache, in floats
 
-// A tile's place in the product, and its range of k.
+// The place of a tile in the product, and its range of k.
 struct TilePlace {
   std::int64_t row, rows, column, columns;
   const PackedPiece& piece;
 };
 
-// Calls finish(place, a's panel, b's panel) for every tile and piece of k, in ascending order of pieces. Enough panels of b
-// are packed at a time to fill half of the L2 cache, and the tiles of a row strip are computed one after another. So the
-// shorter k is, the longer are the runs in which b is read and the result is written.
+// Calls finish(place, a's panel, b's panel) for every tile and every piece of k, in ascending order of pieces. As many
+// panels of b are packed as fill half of the L2 cache. Then the tiles of a row strip are computed one after another. A
+// shorter k therefore means longer runs in which b is read and the result is written.
 template <class T, class Finish>
 void each_tile(const SideOf<T>& a, const SideOf<T>& b, const ThreadPart& part, std::span<const std::int64_t> blocks,
                Finish finish) {
@@ -113,7 +114,7 @@ void each_tile(const SideOf<T>& a, const SideOf<T>& b, const ThreadPart& part, s
   const auto lines = [](std::int64_t floats) { return std::make_unique_for_overwrite<Line[]>((floats + 15) / 16); };
   const auto left = lines(height * longest), right = lines(width * longest);
 
-  // If the columns of b are stored side by side, eight values of k are packed at a time, into all panels. If panels were
+  // If the columns of b are stored side by side, eight values of k at a time are packed into all panels. If panels were
   // packed one by one, only a short run would be read at each k. Such runs are often 4 KiB apart and share few cache sets.
   const std::int64_t run = b.along == 1 ? 8 : longest;
 

@@ -25,13 +25,13 @@ void require_f32(DType dtype, const char* what) {
 }
 
 // Values (inputs) must be f32. The user chooses their type, so a wrong type is a usage error. Sums (accumulators) must be
-// i64; the library chooses their type.
+// i64. The library chooses their type, so a wrong type is misuse.
 void require_values(const Tensor& tensor, const char* what) { require_f32(tensor.dtype(), what); }
 void require_sums(const Tensor& tensor, const char* what) {
   require(tensor.dtype() == DType::i64, "exact sums must be i64, but the type of {} is {}", what, name_of(tensor.dtype()));
 }
 
-// Returns false if any tensor is phantom (has no storage), because there is nothing to compute then. Null pointers are
+// Returns false if any tensor is phantom (has no storage), because then there is nothing to compute. Null pointers are
 // ignored.
 bool all_real(std::initializer_list<const Tensor*> tensors) {
   const Device device = (*tensors.begin())->device();
@@ -55,7 +55,7 @@ Operands operands(const Tensor& x, const Tensor& w, bool transposed, const Tenso
   return {{floats(x), k, 1}, {floats(w), transposed ? k : 1, transposed ? 1 : n}, m, n, k};
 }
 
-// A product reads its factors, in f32, and writes its sums.
+// The work of a product that reads f32 factors and writes its sums.
 KernelWork work_of(const Operands& o) {
   const auto m = static_cast<double>(o.rows), n = static_cast<double>(o.columns), k = static_cast<double>(o.depth);
   return {.work = Work::product,
@@ -144,7 +144,7 @@ void ExactNumerics::add_columns(const Tensor& dy, const Tensor& db, SumSite& sit
   kernels_->add_columns(dy, db, site, queue);
 }
 
-// In an RMS norm the stored mean is 0, so one formula serves both kinds of norm.
+// The stored mean of an RMS norm is 0, so the same formula serves both kinds of norm.
 void ExactNumerics::add_norm_gradients(NormKind, const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                        const Tensor* dshift, SumSite& site, const Queue& queue) {
   const std::int64_t rows = dy.dim(0), width = dy.dim(1);
@@ -216,7 +216,7 @@ double ExactNumerics::unit(const SumSite& site) const { return exact::unit(site)
 void ExactNumerics::check(SumSite& site) const {
   kernels_->collect(site);
   const double highest = std::bit_cast<float>(site.highest), limit = greatest_addend(site);
-  if (highest <= limit) return;  // not taken for NaN
+  if (highest <= limit) return;  // false for NaN
   const char* what = std::isfinite(highest) ? "numbers have grown too large to be summed exactly"
                                             : "numbers are not finite and cannot be summed exactly";
   throw Error(Exit::runtime, fmt::format("{}: {}", site.name, what),

@@ -1,15 +1,15 @@
 // Numerics whose losses, gradients and weights are bit-identical on every layout of ranks, threads and micro-batches, and
-// with every collective algorithm. Two rules suffice:
+// with every collective algorithm. Two rules guarantee this:
 //
-//   - A sum that crosses tokens, shards or ranks is cut into canonical blocks, which follow from the model and the batch,
-//     never from the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as
-//     integers (fixed_point.hpp), both locally and in collectives.
+//   - A sum over tokens, shards or ranks is cut into canonical blocks, which depend on the model and the batch but never
+//     on the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as integers
+//     (fixed_point.hpp), both locally and in collectives.
 //   - If every rank that computes a sum has all addends of the sum, the sum is one chain.
 //
-// This class checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give the same bits on both.
+// This class checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give bit-identical results.
 //
-// Compared with f32 sums, exact sums are slightly more accurate (chains are shorter) and 20 to 33 % slower. Partial sums
-// and gradients take twice the bytes.
+// Compared with f32 sums, exact sums are slightly more accurate (chains are shorter) and 20 to 33 % slower. Partial sums and
+// gradients take twice the memory.
 #pragma once
 #include "src/math/exact/kernels.hpp"
 

@@ -39,7 +39,7 @@ double unit(const SumSite& site) { return std::ldexp(1.0, -exponent(site)); }
 
 double greatest_addend(const SumSite& site) { return 0x1p62 / static_cast<double>(site.addends); }
 
-// AVX-512 rounds eight floats to integers with one instruction, which GCC 12 does not generate by itself.
+// AVX-512 rounds eight floats to integers with one instruction, which GCC 12 does not generate without intrinsics.
 void SiteRounding::add_numbers(std::int64_t* sums, std::int64_t count, const float* from) {
   std::int64_t done = 0;
 #ifdef __AVX512DQ__

@@ -1,18 +1,19 @@
-// Sums whose bits do not depend on the order: every addend is rounded to an integer number of units 2^-e, and integer
-// addition is associative.
+// Sums that are bit-identical in every order of addition. Every addend is rounded to an integer number of units 2^-e, and
+// integer addition is associative.
 //
 //   x ──·2^e──▶ y ──nearest even──▶ q, an int64        S = q₁ + q₂ + …  in any order, over any ranks        value = S·2^-e
 //
 // The exponent e = min(cap, 62 − ⌈log₂ n⌉ − R) depends only on the configuration. n is the largest possible number of
-// addends, and the kind of the sum determines `cap` and R. Addends are expected below 2^R. No addend may exceed 2^62/n
+// addends, and the kind of the sum determines `cap` and R. Addends are expected to be below 2^R. No addend may exceed 2^62/n
 // units, so no partial sum overflows, in any order. Each site (SumSite, a place in the model where sums are made) records
-// the bits of its largest |y|. Compared as integers, these bits have the order of the floats, with Inf and NaN on top.
+// the bits of its largest |y|. As integers, these bits have the same order as the floats, with Inf and NaN above all finite
+// values.
 //
 //             activations  input gradients  weight gradients  token gradients  exponentials  losses
 //   cap           36             40                36                36             44          30
 //   R             20             13                14                12              0          12
 //
-// Cost: 0.07 ns per element with AVX-512 and 0.3 ns without. A sum has 8 bytes instead of 4.
+// Cost: 0.07 ns per element with AVX-512 and 0.3 ns without. A sum takes 8 bytes instead of 4.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -27,9 +28,9 @@ int exponent(const SumSite& site);
 double unit(const SumSite& site);             // 2^-e
 double greatest_addend(const SumSite& site);  // 2^62/n, in units
 
-// Rounds to nearest even. x86 before AVX-512 has no vector conversion from double to int64. There the upper and the lower 32
-// bits are rounded separately: adding 1.5·2^52 leaves the integer in the last bits of the sum. Both forms agree for
-// magnitudes below 2^62. Larger values exceed the site's limit and are reported.
+// Rounds to nearest even. x86 before AVX-512 has no vector conversion from double to int64. Therefore the upper and the
+// lower 32 bits are rounded separately: after 1.5·2^52 is added, the last bits of the sum hold the integer. Both
+// implementations agree for magnitudes below 2^62. Larger values exceed the site's limit and are reported.
 [[gnu::always_inline]] inline std::int64_t nearest_integer(float y) {
 #ifdef __AVX512DQ__
   const double rounded =
@@ -44,13 +45,13 @@ double greatest_addend(const SumSite& site);  // 2^62/n, in units
 #endif
 }
 
-// Adds with wrap-around, because signed overflow would be undefined. If an addend exceeds its site's limit, check() throws
-// and the sums are not used.
+// Adds with wrap-around, because signed overflow is undefined. If an addend exceeds its site's limit, check() throws and the
+// sums are not used.
 [[gnu::always_inline]] inline std::int64_t plus(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-// Adds floats into the sums of one site, on one thread.
+// Adds floats to the sums of one site, on one thread.
 class SiteRounding {
  public:
   explicit SiteRounding(const SumSite& site) : scale_(static_cast<float>(1 / unit(site))) {}
@@ -69,7 +70,7 @@ class SiteRounding {
     highest_ = highest;
   }
 
-  // sums[j] += from[j], faster
+  // Computes sums[j] += from[j], faster than add().
   void add_numbers(std::int64_t* sums, std::int64_t count, const float* from);
 
   // Σ_j value(j)
@@ -87,7 +88,7 @@ class SiteRounding {
     return static_cast<std::int64_t>(total);
   }
 
-  void report(SumSite& site) const;  // raises the site's highest; threads may call it concurrently
+  void report(SumSite& site) const;  // raises the `highest` of the site; threads may call it concurrently
 
  private:
   static std::uint32_t magnitude(float y) { return std::bit_cast<std::uint32_t>(y) & 0x7fffffffu; }
@@ -98,7 +99,7 @@ class SiteRounding {
 // Throws unless this thread rounds to nearest even and keeps subnormal numbers.
 void require_plain_arithmetic();
 
-// Runs body(first, last) on the queue's threads and checks each thread's arithmetic first.
+// Runs body(first, last) on the queue's threads. Each thread's arithmetic is checked first.
 template <class Body>
 void plain_for(const Queue& queue, std::int64_t count, Body&& body) {
   parallel_for(queue.threads, count, [&](std::int64_t first, std::int64_t last) {
@@ -107,7 +108,7 @@ void plain_for(const Queue& queue, std::int64_t count, Body&& body) {
   });
 }
 
-// Runs body(first, last, rounding) for addends of one site.
+// Runs body(first, last, rounding) on the queue's threads, for addends of one site.
 template <class Body>
 void rounded_for(const Queue& queue, std::int64_t count, SumSite& site, Body&& body) {
   plain_for(queue, count, [&](std::int64_t first, std::int64_t last) {

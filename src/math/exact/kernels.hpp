@@ -1,16 +1,17 @@
-// The loops of exact numerics on one processor: the host (host_kernels.hpp) or a device (src/math/cuda/exact.cuh).
-// ExactNumerics has already checked that shapes and types fit, that no tensor is phantom (without storage), and that all
-// tensors of a call are on one device.
+// The loops of exact numerics on one processor: the host (host_kernels.hpp) or a device (src/math/cuda/exact.cuh). Before
+// each call, ExactNumerics checks that shapes and types match, that no tensor is phantom (without storage), and that all
+// tensors are on one device.
 //
 // All implementations compute the same addends by the same operations in the same order and round them to integer units
-// (fixed_point.hpp). The order in which the integers are added does not matter, so all implementations agree to the bit.
+// (fixed_point.hpp). The order in which the integers are added does not matter, so the results of all implementations are
+// bit-identical.
 #pragma once
 #include "src/math/numerics.hpp"
 
 namespace chorale::exact {
 
-// Element (i, k) of the left side is data[i·along + k·across], element (k, j) of the right side data[j·along + k·across].
-// One of the two strides is 1.
+// A side of a product. Element (i, k) of the left side is data[i·along + k·across], and element (k, j) of the right side is
+// data[j·along + k·across]. One of the two strides is 1.
 template <class T>
 struct SideOf {
   const T* data;
@@ -28,19 +29,19 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  // One chain over the whole depth per element, then the bias.
+  // Computes each element as one chain over the complete depth, and then adds the bias.
   virtual void product(const Operands& operands, const Tensor* bias, const Tensor& y, const Queue& queue) = 0;
-  // sums = Σ over blocks of the depth, one chain per block; with `onto`, the result is added to the existing sums. `blocks`
-  // lists the blocks' lengths, none of which is 0.
+  // Sums over blocks of the depth, with one chain per block. If `onto` is true, adds the result to the existing sums.
+  // `blocks` lists the lengths of the blocks; no length is 0.
   virtual void sum_blocks(const Operands& operands, std::span<const std::int64_t> blocks, bool onto, const Tensor& sums,
                           SumSite& site, const Queue& queue) = 0;
-  // `dkeys` holds integer sums, to which this function adds.
+  // Adds to the integer sums in `dkeys`.
   virtual void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                                   const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
                                   const Queue& queue) = 0;
   virtual void settle(const Tensor& partial, const Tensor& y, float unit, const Queue& queue) = 0;
 
-  // As in Numerics.
+  // The functions below are the same as in Numerics.
   virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
   virtual void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain,
                                   const Tensor* dshift, SumSite& site, const Queue& queue) = 0;
@@ -51,7 +52,7 @@ class Kernels {
   virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
   virtual __int128 squares(std::span<const ScaledSlice> gradients, const Queue& queue) = 0;  // see squares.hpp
 
-  // Raises the site's `highest` to the largest addend seen. Does nothing on the host, where the loops themselves raise
+  // Raises the site's `highest` to the largest addend so far. Does nothing on the host, where the loops themselves raise
   // `highest`.
   virtual void collect(SumSite& site) = 0;
 };

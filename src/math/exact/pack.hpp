@@ -1,9 +1,9 @@
 // Packs a part of a matrix for the tiles of chains.hpp. A panel [length][width] holds `width` rows of a (or columns of b) in
-// f32, ordered by k. 16-bit elements are widened while they are packed.
+// f32, ordered by k. 16-bit elements are widened during packing.
 //
-// If the matrix stores consecutive values of k side by side, the panel is its transpose. Squares of 8 × 8 elements are
-// transposed in registers, in three steps. Step 4 exchanges blocks of 4 × 4 elements. Step 2 does the same with the 2 × 2
-// blocks inside each of them, and step 1 with single elements:
+// If consecutive values of k are adjacent in the matrix, the panel is the transposed part. Squares of 8 × 8 elements are
+// transposed in registers, in three steps. Step 4 exchanges blocks of 4 × 4 elements. Step 2 exchanges the 2 × 2 blocks
+// inside each of them, and step 1 exchanges single elements:
 //
 //    A B        A C
 //    C D   ──▶  B D
@@ -21,7 +21,7 @@
 
 namespace chorale::exact {
 
-// Passed by reference, because without AVX the compiler warns about how such values are passed.
+// Vectors are passed by reference, because without AVX the compiler warns about passing them by value.
 using Eight [[gnu::vector_size(32)]] = float;
 using UnalignedEight [[gnu::vector_size(32), gnu::aligned(4)]] = float;
 
@@ -53,7 +53,7 @@ void widen(const T* from, float* to) {
   }
 }
 
-// Swaps the blocks B and C of a step (see above) in two rows that are `step` apart.
+// Swaps the blocks B and C of a step (see above) in two rows that are `step` rows apart.
 template <int step>
 void exchange(Eight& a, Eight& b) {
   [&]<int... l>(std::integer_sequence<int, l...>) {
@@ -71,8 +71,8 @@ void exchange_blocks(Eight (&square)[8]) {
     if (!(row & step)) exchange<step>(square[row], square[row + step]);
 }
 
-// Packs `count` ≤ width rows of a (or columns of b) from `first`, `length` values of k from `start`. The rest of the panel
-// is zero.
+// Packs `count` ≤ width rows of a (or columns of b) starting at `first`, and `length` values of k starting at `start`. The
+// rest of the panel is zero.
 template <std::int64_t width, class T>
 void pack(const SideOf<T>& side, std::int64_t first, std::int64_t count, std::int64_t start, std::int64_t length,
           float* panel) {

@@ -1,12 +1,12 @@
-// The products of exact numerics, from the tiles that chains.hpp computes.
+// The products of exact numerics, built from the tiles that chains.hpp computes.
 //
 //   product           one chain over all of K, then the bias
 //   partial_product   one chain per block of K, rounded to integer units; the blocks are added
 //   add_outer         one chain per block of tokens, also rounded; the blocks are added to the existing sums
 //
-// Rounding costs as much as 12 multiply-adds. So blocks of 64 cost a sixth more than f32, and blocks of 256 a twentieth
-// more. Up to eight blocks are rounded directly into the result. For so few blocks, a local tile of sums costs more than it
-// saves.
+// Rounding costs as much as 12 multiply-adds. Products with blocks of 64 therefore cost a sixth more than f32 products, and
+// with blocks of 256 a twentieth more. Up to eight blocks are rounded directly into the result, because for so few blocks a
+// local tile of sums costs more than it saves.
 #include <unistd.h>
 
 #include "src/math/exact/chain_products.hpp"
@@ -15,8 +15,8 @@
 
 namespace chorale::exact {
 
-// A virtual machine may not report the cache size. In that case 512 KiB is assumed, the smallest L2 cache of a current
-// server.
+// A virtual machine may not report the cache size. If the size is unknown, 512 KiB is assumed, which is the smallest L2
+// cache of a current server.
 std::int64_t half_of_cache() {
   static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 512 << 10);
   return bytes / 2 / static_cast<std::int64_t>(sizeof(float));
@@ -49,7 +49,7 @@ void HostKernels::sum_blocks(const Operands& operands, std::span<const std::int6
         if (!directly && at.rows == tile_rows && at.columns == tile_columns)
           rounding.add_numbers(sums[0], tile_rows * tile_columns, tile[0]);
         else
-          for (std::int64_t i = 0; i < at.rows; ++i)  // never beyond the edges
+          for (std::int64_t i = 0; i < at.rows; ++i)  // never past the edges of the matrix
             rounding.add_numbers(directly ? corner + i * operands.columns : sums[i], at.columns, tile[i]);
       }
       if (directly) return;

@@ -1,5 +1,5 @@
-// The sum of squares for the gradient norm (squares.hpp). Cost: 0.5 ns an element; reads 8 bytes per element of an i64
-// gradient, 4 of an f32 gradient.
+// The sum of squares for the gradient norm (squares.hpp). Cost: 0.5 ns per element, and a read of 8 bytes per element of an
+// i64 gradient or 4 bytes per element of an f32 gradient.
 #include <algorithm>
 #include <mutex>
 

@@ -1,9 +1,9 @@
 // Exact sums of single values. A value is one token's contribution to a bias, a norm or a table row, or it is one
-// exponential or one loss. Each value is rounded on its own, so the split of tokens into batches, micro-batches and ranks
+// exponential or one loss. Each value is rounded separately, so the split of tokens into batches, micro-batches and ranks
 // does not matter.
 //
-// Threads split the columns (of gradients) or the rows (of exponentials), so no two threads add to the same sum.
-// Memory-bound: reads 4 bytes per element. The sums of a few thousand columns stay in the L1 cache.
+// Threads split the columns (of gradients) or the rows (of exponentials), so no two threads add to the same sum. The loops
+// are memory-bound and read 4 bytes per element. The sums of a few thousand columns stay in the L1 cache.
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
 #include "src/math/vector_math.hpp"

@@ -1,9 +1,9 @@
 // Causal attention computed directly from its formulas: a query's scores, their softmax, and the weighted average of the
 // values. T is float or double.
 //
-//   s_j = q·k_j/√width,  j in sight       p = softmax(s)        o = Σ_j f_j·p_j·v_j        lse = log Σ_j exp(s_j)
+//   s_j = q·k_j/√width,  j visible        p = softmax(s)        o = Σ_j f_j·p_j·v_j        lse = log Σ_j exp(s_j)
 //
-// f_j is the dropout factor of p_j: 0 or 1/(1 − dropout probability). Backward, with dp_j = f_j·(do·v_j):
+// f_j is the dropout factor of p_j: 0 or 1/(1 − dropout probability). The backward pass, with dp_j = f_j·(do·v_j):
 //
 //   ds_j = p_j·(dp_j − Σ p·dp) = p_j·(dp_j − do·o)   dq = Σ_j ds_j·k_j/√width    dk_j += ds_j·q/√width    dv_j += f_j·p_j·do
 //
@@ -36,13 +36,13 @@ T attention_factor(const AttentionInput& in, std::int64_t head, std::int64_t row
   return in.dropout.keeps(in.dropout.random.bits(index)) ? T(1 / (1 - in.dropout.probability)) : T(0);
 }
 
-// The offset of a key's vector in the rows of `keys`; the value follows it.
+// Returns the offset of a key's vector in the rows of `keys`. The value follows the key.
 inline std::int64_t key_at(const KeyRows& keys, std::int64_t sample, std::int64_t group, std::int64_t key) {
   return (keys.first_row + sample * keys.sample_rows + key) * keys.row + keys.offset + group * keys.group;
 }
 
-// Calls f(group, head, row, sample, first key, last key) for each query of each head. The query sees the keys [first key,
-// last key), which are indices among the keys of the call.
+// Calls f(group, head, row, sample, first key, last key) for each query of each head. The query attends to the keys [first
+// key, last key), which are indices among the keys of the call.
 template <class F>
 void for_each_query(const AttentionInput& in, F&& f) {
   const Tokens& tokens = in.dropout.tokens;
@@ -74,7 +74,7 @@ void attention_forward(const AttentionInput& in, T* out, T* lse) {
     for (const T score : s) sum += std::exp(score - highest);
     T* o = out + place * width;
     if (!in.continues) std::fill_n(o, width, T(0));
-    if (highest == nothing) {  // no key yet
+    if (highest == nothing) {  // no key so far
       if (lse) lse[place] = nothing;
       return;
     }

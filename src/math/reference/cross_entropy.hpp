@@ -1,4 +1,4 @@
-// Cross entropy of one row of logits over the whole vocabulary:
+// Cross entropy of one row of logits over the complete vocabulary:
 //
 //   ℓ = log Σ exp(x − max) + max − x[target]        dℓ/dx = softmax(x) − onehot
 #pragma once
@@ -16,7 +16,7 @@ T cross_entropy(const T* logits, std::int64_t columns, std::int64_t target) {
   return std::log(sum) + maximum - logits[target];
 }
 
-// The gradient of one rank's part of a row, in place. A target outside this part belongs to another rank.
+// Computes the gradient of one rank's part of a row, in place. A target outside this part belongs to a different rank.
 template <class T>
 void cross_entropy_gradient(T* logits, T maximum, T sum, std::int64_t columns, std::int64_t target, T scale) {
   for (std::int64_t j = 0; j < columns; ++j)

@@ -1,10 +1,10 @@
-// Dropout, one element and one random number at a time.
+// Dropout, computed one element and one random number at a time.
 #pragma once
 #include "src/math/dropout.hpp"
 
 namespace chorale::reference {
 
-// y = residual + dropout(x + bias); bias and residual may be null. Rows [first, last).
+// y = residual + dropout(x + bias) for the rows [first, last). bias and residual may be null.
 template <class T>
 void dropout(const T* x, const T* bias, const Dropout& dropout, const T* residual, T* y, std::int64_t width,
              std::int64_t first, std::int64_t last) {

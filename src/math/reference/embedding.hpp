@@ -1,4 +1,4 @@
-// Gathering rows of a table, and rotary positions, one element at a time.
+// Gathers rows of a table, and rotates by rotary positions, one element at a time.
 #pragma once
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// One step of AdamW and of SGD with momentum, one element at a time; src/math/optimizer_steps.hpp has the formulas.
+// One step of AdamW and of SGD with momentum, one element at a time. src/math/optimizer_steps.hpp documents the formulas.
 #pragma once
 #include <cmath>
 

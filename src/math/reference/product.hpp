@@ -1,4 +1,4 @@
-// Matrix products by definition, with loops in memory order. All faster versions are tested against them.
+// Matrix products computed by definition, with loops in memory order. Tests compare all faster versions with them.
 #pragma once
 #include <cstdint>
 

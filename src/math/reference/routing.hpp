@@ -1,4 +1,5 @@
-// The router of routing.hpp in double, one value at a time. It makes choices by comparing every score with every other.
+// The router of routing.hpp in double precision, one value at a time. The reference finds choices by comparing every score
+// with all other scores.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -24,7 +25,7 @@ inline Numbers sigmoids(Numbers x) {
   return x;
 }
 
-// How many scores precede score i: the higher ones, and equal ones with a smaller index.
+// The number of scores that precede score i: all higher scores, and equal scores with a smaller index.
 inline std::int64_t rank_of(std::size_t i, const Numbers& scores) {
   std::int64_t rank = 0;
   for (std::size_t other = 0; other < scores.size(); ++other)
@@ -32,7 +33,7 @@ inline std::int64_t rank_of(std::size_t i, const Numbers& scores) {
   return rank;
 }
 
-// The experts of one token.
+// Returns the experts of one token.
 inline Choices choose(const Numbers& logits, const RoutingRule& rule) {
   Numbers scores = logits;
   if (rule.score == RouterScore::softmax) scores = softmax(logits);
@@ -57,7 +58,7 @@ inline Choices choose(const Numbers& logits, const RoutingRule& rule) {
   return chosen;
 }
 
-// The weights of one token's experts, before drops.
+// Returns the weights of one token's experts, before drops.
 inline Numbers weights(const Numbers& logits, const Choices& chosen, const RoutingRule& rule) {
   Numbers scores = logits, weights;
   if (rule.score == RouterScore::softmax) scores = softmax(logits);
@@ -73,7 +74,7 @@ inline Numbers weights(const Numbers& logits, const Choices& chosen, const Routi
   return weights;
 }
 
-// The scores by which a full expert chooses among tokens, for one token's experts.
+// Returns, for one token's experts, the scores by which a full expert chooses among tokens.
 inline Numbers ranks(const Numbers& logits, const Choices& chosen, const RoutingRule& rule) {
   const Numbers scores = rule.score == RouterScore::sigmoid ? sigmoids(logits) : softmax(logits);
   Numbers ranks;
@@ -81,8 +82,8 @@ inline Numbers ranks(const Numbers& logits, const Choices& chosen, const Routing
   return ranks;
 }
 
-// Whether each choice [tokens, k] is dropped. A choice is dropped if its expert has a full list of better choices from the
-// same sequence.
+// Returns whether each choice [tokens, k] is dropped. A choice is dropped if better choices from the same sequence already
+// fill its expert's capacity.
 inline std::vector<bool> drops(const Choices& chosen, const Numbers& ranks, const RoutingRule& rule) {
   std::vector<bool> dropped(chosen.size());
   if (rule.capacity == 0) return dropped;
@@ -97,7 +98,7 @@ inline std::vector<bool> drops(const Choices& chosen, const Numbers& ranks, cons
   return dropped;
 }
 
-// The places [tokens, k]: how many kept choices precede each choice in the order (expert, token).
+// Returns the places [tokens, k]: the number of kept choices that precede each choice in the order (expert, token).
 inline Choices places(const Choices& chosen, const std::vector<bool>& dropped) {
   Choices places;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -109,7 +110,7 @@ inline Choices places(const Choices& chosen, const std::vector<bool>& dropped) {
   return places;
 }
 
-// The balance loss and the z-loss of all tokens' logits [tokens, E].
+// Returns the balance loss plus the z-loss for the logits [tokens, E] of all tokens.
 inline double router_losses(const Numbers& logits, const Choices& chosen, const RoutingRule& rule) {
   const auto experts = static_cast<std::size_t>(rule.experts), s = static_cast<std::size_t>(rule.sequence);
   const auto k = static_cast<std::size_t>(rule.chosen);

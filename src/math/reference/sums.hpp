@@ -1,5 +1,5 @@
-// A backward pass's sums over tokens, and a softmax's sums over logits, computed by their definitions. dy and x are [rows,
-// n].
+// The sums over tokens in a backward pass, and the sums over logits in a softmax, computed by their definitions. dy and x
+// are [rows, n].
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -22,7 +22,7 @@ void add_norm_gradients(const T* dy, const T* x, const T* stats, T* dgain, T* ds
   if (dshift) add_columns(dy, dshift, rows, n);
 }
 
-// table[ids[row] − first] += dy[row], if the table of `length` rows has that row
+// table[ids[row] − first] += dy[row], if that row is among the `length` rows of the table
 template <class T>
 void add_rows(const std::int32_t* ids, std::int64_t first, const T* dy, T* table, std::int64_t length, std::int64_t rows,
               std::int64_t n) {

@@ -1,5 +1,5 @@
-// Predicted times agree to twelve digits with the closed forms of the textbooks, for counts that divide evenly. Algorithms
-// whose rounds are not in lockstep keep within bounds.
+// For counts that divide evenly, predicted times agree to twelve digits with the closed forms of textbooks. The times of
+// algorithms whose rounds are not in lockstep stay within bounds.
 #include "collectives/analysis/cost.hpp"
 
 #include <cmath>
@@ -37,8 +37,8 @@ void check_form(Collective what, const std::string& name, int size, const Form& 
   CHECK(std::abs(predict(ranks, element_bytes, price) - expected) <= near(expected));
 }
 
-// Checks algorithms with messages that wrap around the vector. Such a message is sent in two pieces, so rounds are not in
-// lockstep. A piece may leave a round early, which hides some α. It may also arrive before an older piece, which costs some
+// Checks algorithms with messages that wrap around the end of the vector. Such a message is sent in two pieces, so rounds
+// are not in lockstep. A piece that leaves a round early hides some α. A piece that arrives before an older piece costs some
 // β.
 void check_bounds(Collective what, const std::string& name, int size, const Form& form) {
   const std::int64_t count = 64 * size;
@@ -144,8 +144,8 @@ TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
       CHECK(std::abs(found - expected) <= near(expected));
     };
     expect("one_shot", 1, p * (p + 1.0), p - 1);  // every rank loads p vectors and stores one
-    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // for every block: p loads and a store, then p − 1 copies
-    expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 times: two loads and a store; p − 1 copies
+    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // for each block: p loads and one store, then p − 1 copies
+    expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 times two loads and one store, then p − 1 copies
   }
 }
 

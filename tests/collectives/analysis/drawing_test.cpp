@@ -1,5 +1,5 @@
-// Pictures show what schedules do. A few known pictures are compared as a whole; the others must have the properties of
-// every correct picture.
+// Tests the drawings of schedules. A few drawings are compared with known complete drawings. All other drawings are checked
+// for properties that every correct drawing has.
 #include "collectives/analysis/drawing.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The order in which an algorithm adds is an expression tree. Algorithms with equal trees give bit-identical results.
+// An expression tree describes the order in which an algorithm adds values. Algorithms with equal trees give bit-identical
+// results.
 #include "collectives/analysis/reduction_order.hpp"
 
 #include "tests/catch.hpp"
@@ -15,7 +16,7 @@ std::vector<std::string> orders_of(const std::string& name, int size, std::int64
   const auto orders = reduction_order(plan_all_ranks(named(Collective::all_reduce, name), problem), sums);
   std::vector<std::string> first;
   for (const int expression : orders.at(0)) first.push_back(sums.text(expression));
-  for (const auto& order : orders) CHECK(order == orders[0]);  // all ranks end with the same bits
+  for (const auto& order : orders) CHECK(order == orders[0]);  // the results of all ranks are bit-identical
   return first;
 }
 

@@ -1,6 +1,6 @@
-// Explores every order in which a few ranks can advance, ask about each other's calls and read control messages,
-// and in which these can arrive. CallAgreement and ControlEndpoint are those of the program. The
-// channel that carries the messages is replaced, so the test chooses what happens next.
+// Explores every possible order of events for a few ranks. An event is that a rank advances, asks about a peer's call, or
+// reads a control message, or that a control message arrives. The tests use the program's own CallAgreement and
+// ControlEndpoint. A test channel carries the messages, so the test chooses the next event.
 //
 //   rank 0   join ── call ── leave ── join ── call ──▶          at each point, any rank that can advance may do so;
 //   rank 1   join ── call ── leave ── join ── call ──▶          a rank that waits in a call may ask, or read one
@@ -45,19 +45,19 @@ class TestChannel final : public ControlChannel {
   const int rank_;
 };
 
-// One act of a rank's script. A call is over once all ranks that it waits for have begun the same call.
+// One act of a rank's script. A call completes once all ranks that it waits for have begun the same call.
 struct Act {
   enum Kind { join, call, leave } kind;
   int group;
-  std::uint64_t signature = 0;  // of a call; different calls have different signatures
+  std::uint64_t signature = 0;  // signature of a call; different calls have different signatures
   int waits_for = -1;           // a world rank; −1: all members
 };
 
 struct Play {
   std::vector<std::vector<int>> groups;   // world ranks of each group's members
   std::vector<std::vector<Act>> scripts;  // of each rank
-  int asks = 3;                           // limit of questions by all ranks together; a rank asks at most once per call
-  std::vector<int> parents = {};          // by group: its parent if the group is a pair, otherwise −1
+  int asks = 3;                           // limit on the questions of all ranks together; a rank asks at most once per call
+  std::vector<int> parents = {};          // per group: the parent group if the group is a pair, otherwise −1
   int parent(int group) const { return parents.empty() ? -1 : parents[static_cast<std::size_t>(group)]; }
 };
 
@@ -74,7 +74,7 @@ class Stage {
   struct Event {
     int rank;
     enum Kind { go_on, ask, read } kind;
-    int message = -1;  // index of a message that arrives now; −1: read only messages that arrived before
+    int message = -1;  // index of a message that arrives now; −1: the rank reads only messages that arrived before
   };
 
   std::vector<Event> possible() const {
@@ -119,14 +119,15 @@ class Stage {
       rank.gave_up = error.what();
       agreement.poison(error.what());
       agreement.close();
-      for (std::size_t g = rank.agreements.size(); g-- > 0;)  // leaves its other groups as usual, a pair before its parent
+      for (std::size_t g = rank.agreements.size(); g-- > 0;)  // leaves all other groups as usual, pairs before parents
         if (rank.agreements[g] && rank.agreements[g].get() != &agreement)
           noticed_ += !thrown_by([&] { rank.agreements[g]->leave(); }).empty();
       rank.leave_all();
     }
   }
 
-  // The state that determines all further events: each rank's position, the control messages it keeps, and those under way.
+  // The state that determines all further events. It consists of each rank's position, the control messages in each inbox,
+  // and the control messages under way.
   std::string state() const {
     std::multiset<std::string> messages;
     for (const Post::Sent& sent : post_.under_way)  // control messages to a rank that has ended have no effect
@@ -145,8 +146,8 @@ class Stage {
   const std::string& gave_up(int rank) const { return of(rank).gave_up; }
   bool over(int rank) const { return of(rank).over(play_, rank); }
 
-  // Ends all groups and delivers the control messages still under way. Returns the number of control messages that stay in
-  // inboxes plus the number of ranks that still lack a farewell; both must be 0.
+  // Ends all groups and delivers the control messages still under way. Returns the number of control messages left in
+  // inboxes, plus the number of ranks that have not received all farewells. Both must be 0.
   std::size_t kept() {
     std::size_t kept = 0;
     for (Rank& rank : ranks_) rank.leave_all();
@@ -157,7 +158,7 @@ class Stage {
     }
     return kept;
   }
-  int noticed() const { return noticed_; }  // how often a rank that had left, or was leaving, detected different calls
+  int noticed() const { return noticed_; }  // how often ranks that had left or were leaving detected that calls differ
 
  private:
   struct Rank {
@@ -167,8 +168,7 @@ class Stage {
           offers(groups),
           sequence(groups) {}
     std::unique_ptr<ControlEndpoint> control;
-    std::vector<std::unique_ptr<CallAgreement>> agreements;  // by group; a pair's agreement is destroyed before that of its
-                                                             // parent
+    std::vector<std::unique_ptr<CallAgreement>> agreements;  // by group; pairs are destroyed before parents
     std::vector<std::vector<std::int64_t>> offers;
     std::vector<std::uint64_t> sequence;
     std::size_t next = 0;
@@ -192,8 +192,8 @@ class Stage {
     return error.what();
   }
 
-  // Whether the message is a farewell that would overtake an earlier message of its sender, which cannot happen. Other
-  // messages may arrive in any order, although MPI allows fewer orders.
+  // Whether the message is a farewell that would overtake an earlier message of its sender. A farewell never does. All other
+  // messages may arrive in any order here, although MPI allows fewer orders.
   bool is_ahead(int message) const {
     const Post::Sent& sent = post_.under_way[static_cast<std::size_t>(message)];
     return sent.message.kind == ControlMessage::Kind::farewell &&
@@ -284,13 +284,13 @@ class Stage {
   Post post_;
   int asks_ = 0, noticed_ = 0;
   std::vector<Rank> ranks_;
-  std::vector<std::vector<std::vector<std::uint64_t>>> begun_;  // [group][rank][call]: a hash of the calls up to this one
+  std::vector<std::vector<std::vector<std::uint64_t>>> begun_;  // [group][rank][call]: a hash of the calls up to this call
 };
 
-// Calls `at_end` in every state without further events. Returns the number of states.
+// Calls `at_end` in every state in which no further event is possible. Returns the number of states.
 inline std::size_t explore(const Play& play, const std::function<void(Stage&)>& at_end) {
   std::set<std::string> seen;
-  std::vector<std::vector<Stage::Event>> open{{}};  // states to visit, each as the events that lead to it
+  std::vector<std::vector<Stage::Event>> open{{}};  // states to visit; each is stored as the list of events that leads to it
   while (!open.empty()) {
     const std::vector<Stage::Event> past = std::move(open.back());
     open.pop_back();

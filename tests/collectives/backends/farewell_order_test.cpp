@@ -1,5 +1,5 @@
-// After a failed call, messages may still arrive in the memory of its operation. So the operation is destroyed first, and
-// its memory is freed after that.
+// After a failed call, messages may still arrive in the memory of the call's operation. So the operation is destroyed before
+// its memory is freed.
 #include "collectives/backends/message/operation.hpp"
 #include "collectives/call/staged_operation.hpp"
 #include "tests/collectives/backends/messages.hpp"

@@ -1,7 +1,8 @@
-// A flag page is the shared memory in which a rank tells the other ranks of a group about its calls. Here the two ranks of a
-// pair leave at the same moment. Neither may touch the other's flag page after the other may have freed it. The test stops
-// one rank just after this rank has mapped the other's flag page. That rank continues when the other rank has left and freed
-// its flag pages. Freed flag pages are filled with a pattern and kept; at the end, the pattern must be intact.
+// A flag page is the shared memory in which a rank tells the other ranks of a group about its calls. In this test, the two
+// ranks of a pair leave at the same moment. No rank may access its peer's flag page after the peer may have freed the page.
+// The test stops one rank just after this rank has mapped its peer's flag page. The stopped rank continues when the peer has
+// left and freed its flag pages. Freed flag pages are filled with a pattern and kept. At the end, the pattern must be
+// intact.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -55,7 +56,7 @@ class PlainReach final : public Reach {
   Allocator& memory() override { return allocator_; }
 
   Graveyard graveyard;
-  std::function<void()> found;  // called whenever another rank's flag page is mapped
+  std::function<void()> found;  // called whenever a peer's flag page is mapped
 
  private:
   Ledger ledger_;
@@ -71,7 +72,7 @@ struct Side {
 
   void leave() {
     pair.reset();
-    pages->create(2);  // frees the flag pages that all members have left; the flag page that it returns is freed at once
+    pages->create(2);  // frees all flag pages that all members have left, and the page that it creates
   }
 };
 

@@ -1,5 +1,5 @@
-// On backends that send messages, ranks get errors when calls differ or a rank gives up. Messages and control messages that
-// such a call leaves unread never reach a later world.
+// On backends that send messages, ranks get errors when calls differ or a rank gives up. A failed call may leave messages
+// and control messages unread. These must never reach a later world.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/backends/messages.hpp"
 
@@ -8,8 +8,8 @@ using namespace chorale::test;
 
 namespace {
 
-// Makes a call and returns its error, or "nothing". If the call fails, this rank gives up the group, as a communicator
-// does.
+// Makes a call and returns its error, or "nothing". If the call fails, this rank gives up the group, as a Communicator
+// would.
 std::string thrown_by(Group& group, const Plan& plan) {
   GroupCall call(group, plan);
   try {
@@ -22,8 +22,8 @@ std::string thrown_by(Group& group, const Plan& plan) {
   return "nothing";
 }
 
-// Reads control messages for `seconds`: long enough to receive all that were sent before a preceding barrier.
-// Returns the error that they cause, or "nothing".
+// Reads control messages for `seconds`, which is long enough to receive all messages sent before a preceding barrier.
+// Returns the error that the messages cause, or "nothing".
 std::string heard(CallAgreement& agreement, double seconds) {
   SystemClock clock;
   const double until = clock.seconds() + seconds;
@@ -61,11 +61,11 @@ TEST_CASE("if calls differ between ranks, every rank gets an error that names a 
       REQUIRE_ALL(named_ranks);
     };
     check(odd_one ? all_gather : all_reduce(Redop::sum), "called all_");
-    check(all_reduce(odd_one ? Redop::max : Redop::sum), "called all_reduce");  // the same messages, a different operator
+    check(all_reduce(odd_one ? Redop::max : Redop::sum), "called all_reduce");  // equal message sizes, a different operator
     check(from(odd_one ? 0 : size - 1), "called broadcast");                    // no rank sends anything
     Plan longer =
         plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
-    longer.signature = 0;  // calls are not compared, but sizes still are
+    longer.signature = 0;  // ranks do not compare calls, but still compare message sizes
     check(longer, " bytes from rank ");
   }
 }
@@ -104,7 +104,7 @@ TEST_CASE("if rank 0 gives up and the others follow, they report rank 0's reason
   REQUIRE_ALL((is_first ? said == "nothing" : said.substr(0, words.size()) == words));
 }
 
-// MPICH reuses the context id of a freed communicator. So the next communicator could receive messages that the old
+// MPICH reuses the context id of a freed communicator. So a new communicator could receive messages that the old
 // communicator left unreceived.
 TEST_CASE("unread control messages do not reach the next world", "[spmd][messages]") {
   {

@@ -7,7 +7,7 @@ using namespace chorale::test;
 
 namespace {
 
-// Runs the plan twice with the same operation, as callers do. Returns what is wrong, or "".
+// Runs the plan twice with the same operation, as callers do. Returns an error text, or "" if the results are correct.
 std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool blocking = false) {
   GroupCall call(group, plan);
   for (int again = 0; again < 2; ++again) {
@@ -86,7 +86,7 @@ TEST_CASE("collectives in flight at once, on one group and on groups that share 
       Plan plan = plan_of(&named(Collective::all_gather, "bruck"), gather);
       plan.problem.rank = gather.rank;
       calls.insert(calls.begin() + rank % 3,
-                   std::make_unique<GroupCall>(*some, plan));  // each rank starts it at a different time
+                   std::make_unique<GroupCall>(*some, plan));  // each rank starts this call at a different time
     }
     std::uint64_t sequence = 0;
     bool right = true;
@@ -137,7 +137,7 @@ TEST_CASE("sends and receives over messages match their partners, whatever else 
     const auto slice = [](std::vector<std::int64_t>& of, int first, int n) {
       return Slice{of.data() + first, n, DType::i64};
     };
-    // The all_reduce is started before the messages on some ranks, and after them on others.
+    // Even ranks start the all_reduce before the messages, odd ranks after the messages.
     std::vector<Request> requests;
     if (rank % 2 == 0) requests.push_back(c.start_all_reduce(slice(sum, 0, 100)));
     for (int message = 0; message < 2; ++message)  // two messages in each direction, which must arrive in order

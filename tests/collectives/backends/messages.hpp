@@ -17,7 +17,7 @@ struct Line {
   std::unique_ptr<Transport> transport;
 };
 
-// The backends that send messages and work here.
+// Opens every backend that sends messages and works on this machine.
 inline std::vector<Line> open_all() {
   std::vector<Line> lines;
   for (const Backend& backend : all_backends())
@@ -32,7 +32,7 @@ inline std::vector<int> ranks(int first, int last) {
   return all;
 }
 
-// Creates a group; collective over the world. A rank that is not a member gets null.
+// Creates a group. The call is collective over the world. A rank that is not a member gets null.
 inline std::unique_ptr<Group> join(Transport& transport, const std::vector<int>& members, std::uint32_t id) {
   const auto all = transport.exchange(transport.offer(static_cast<int>(members.size())));
   const auto self = std::find(members.begin(), members.end(), world().rank()) - members.begin();
@@ -46,7 +46,8 @@ inline std::unique_ptr<Group> join_all(Transport& transport, std::uint32_t id) {
   return join(transport, ranks(0, world().size()), id);
 }
 
-// The membership of a group of all ranks. All ranks must have joined the same number of groups on their lines before.
+// The membership of a group of all ranks. Before this call, all ranks must have joined the same number of groups on their
+// control endpoints.
 inline Membership everybody(ControlEndpoint& control) {
   const auto number = static_cast<std::int64_t>(control.next_number());
   return {ranks(0, world().size()), world().rank(), 1,
@@ -62,7 +63,7 @@ inline Plan plan_of(const Algorithm* algorithm, const Problem& problem, DType dt
   return plan;
 }
 
-// Values so small that every sum and product of 8 ranks is exact in every type.
+// Returns a value so small that sums and products over 8 ranks are exact in every type.
 inline std::int64_t value(Redop op, int rank, std::int64_t index) {
   const std::uint32_t bits =
       Random{.seed = 7, .site = static_cast<std::uint32_t>(rank)}.bits(static_cast<std::uint64_t>(index));
@@ -95,8 +96,8 @@ inline std::int64_t expected(const Plan& plan, std::int64_t index) {
   return all;
 }
 
-// One call on a group, with its buffers. In place, input and output are parts of one vector. Each buffer ends with a byte
-// that no rank may write.
+// One call on a group, with its buffers. If the call is in place, input and output are parts of one vector. Each buffer ends
+// with a byte that no rank may write.
 struct GroupCall {
   GroupCall(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
     const Problem& problem = plan.problem;

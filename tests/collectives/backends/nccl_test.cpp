@@ -1,5 +1,5 @@
-// Tests the whole backend nccl. `make test` runs it on the emulated GPU and NCCL (tests/cuda/emulation); without the
-// emulation it runs on real GPUs if there are any.
+// Tests the complete nccl backend. `make test` runs these tests on the emulated GPU and NCCL (tests/cuda/emulation). Without
+// the emulation, they run on real GPUs if there are any.
 #include <cstdlib>
 
 #include "collectives/transport/transport.hpp"
@@ -9,7 +9,7 @@
 namespace chorale::test {
 namespace {
 
-// Groups, sums, averages and barriers on host buffers, which nccl stages through the device.
+// Tests groups, sums, averages and barriers on host buffers. The nccl backend stages host buffers through the device.
 std::string host_buffers(Communicator& c) {
   std::int32_t one = c.rank() + 1, sum = 0;
   c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});
@@ -50,8 +50,8 @@ std::string messages_on_devices(Communicator& c) {
   return "";
 }
 
-// NCCL hangs if calls differ between ranks. Control messages between the hosts detect such calls. Then the group
-// is aborted, and the world still works.
+// NCCL hangs if calls differ between ranks. Control messages that the ranks exchange over MPI detect such calls. Then the
+// group is aborted, and the world still works.
 std::string calls_that_differ(Communicator& c) {
   if (c.size() < 2) return "";
   std::vector<std::int32_t> x(64, 1), all(64 * static_cast<std::size_t>(c.size()));
@@ -74,8 +74,8 @@ std::string calls_that_differ(Communicator& c) {
 
 Slice floats_at(const Buffer& buffer) { return {buffer.data(), buffer.bytes() / 4, DType::f32, buffer.device()}; }
 
-// Every communicator that uses a buffer registers its memory once. (The emulation itself detects memory that is freed while
-// a communicator has it registered.)
+// Every communicator that uses a buffer registers the buffer's memory once. (The emulation detects memory that is freed
+// while it is still registered.)
 std::string memory_is_registered_once(Communicator& c) {
   auto* const known_to = registrations();
   if (!known_to) return "";
@@ -103,8 +103,8 @@ std::string memory_is_registered_once(Communicator& c) {
   return known_to(nullptr) == ever ? "" : "memory is registered again and again";
 }
 
-// Ranks pass buffers of different sizes. The allocator might put the smaller buffers into a shared block and the larger one
-// into its own block.
+// Ranks pass buffers of different sizes. The allocator might put the smaller buffers into a shared block and the larger
+// buffer into a separate block.
 std::string sizes_that_differ(Communicator& c) {
   const std::int64_t most = (2 << 20) / 4, mine = c.rank() == 0 ? most : most - 1;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), most - 1);
@@ -118,7 +118,7 @@ std::string sizes_that_differ(Communicator& c) {
   return "";
 }
 
-// If buffers do not come from the world's allocator, neither they nor the call's workspace may be registered.
+// If buffers do not come from the world's allocator, the call must register neither the buffers nor its workspace.
 std::string memory_of_somebody_else(Communicator& c) {
   if (!registrations()) return "";
   const auto memory = cuda_memory(DevicePlugin(), 0);
@@ -138,8 +138,8 @@ std::string memory_of_somebody_else(Communicator& c) {
   return "";
 }
 
-// Device work that is still pending on freed memory must not reach the memory's next owner. Here the next owner is the copy
-// of a host buffer on the device, which is filled outside of all streams.
+// Device work that is still pending on freed memory must not overwrite the data of the memory's next owner. In this test,
+// the next owner is the device copy of a host buffer. That copy is filled outside of all streams.
 std::string memory_that_is_lent_again(Communicator& c) {
   auto* const hold = DevicePlugin().find<void(bool)>("chorale_emulated_hold");
   if (!hold) return "";

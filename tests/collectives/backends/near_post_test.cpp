@@ -1,6 +1,6 @@
-// Messages between ranks of one host through shared memory. The tests send more messages than the ring of notices holds, and
-// receive them in a different order. Small messages are carried in their notice; the data of large ones are read from the
-// sender's memory.
+// Tests messages between ranks of one host through shared memory. The tests send more messages than the ring of notices
+// holds, and receive the messages in a different order. The notice of a small message carries the data. The data of a large
+// message is read from the sender's memory.
 #include "collectives/backends/near/post.hpp"
 
 #include <cstring>
@@ -18,8 +18,8 @@ struct Sent {
   Buffer data, taken;
 };
 
-// Sends a message of `bytes` bytes, all equal to `fill`, to another rank of this host. The result must live until is_taken()
-// is true.
+// Sends a message of `bytes` bytes, all equal to `fill`, to another rank of this host. The returned object must live until
+// is_taken() is true.
 Sent send(near::Post& post, int to, std::uint64_t sequence, std::int64_t bytes, char fill) {
   Allocator& memory = post.reach().memory();
   Sent sent{memory.allocate(bytes, Category::comm), memory.allocate(8, Category::comm)};

@@ -1,5 +1,5 @@
-// A query of the emulated NCCL. Given an address, it returns how many communicators have registered its memory; given null,
-// the number of all registrations so far.
+// A query of the emulated NCCL. Given an address, it returns the number of communicators that have registered the memory at
+// this address. Given null, it returns the number of all registrations so far.
 #pragma once
 #include <cstdint>
 

@@ -1,7 +1,7 @@
-// On mapped memory, a call on ordinary (not symmetric) buffers runs slice by slice: each slice is copied to a bounce buffer
-// in symmetric memory. The tests vary the algorithm, and use lengths around slice borders. Ordinary buffers appear on some
-// or all ranks, for input or output only, and in several calls at once. Symmetric memory may grow only by the bounce buffers
-// of one slice.
+// On mapped memory, a call on ordinary (not symmetric) buffers runs slice by slice. Each slice is copied to a bounce buffer
+// in symmetric memory. The tests vary the algorithm, and use lengths around slice borders. Ordinary buffers are used on some
+// or all ranks, for the input, the output or both, and in several calls at once. Symmetric memory may grow only by the
+// bounce buffers of one slice.
 #include <list>
 #include <numeric>
 
@@ -103,7 +103,7 @@ TEST_CASE("several calls in slices can be in flight at once, also together with 
     trials.emplace_back(problem_for(host.c, what, count, turn, false), DType::f32, Redop::sum, host.memory(symmetric));
     requests.push_back(host.c.start(trials.back().call()));
   }
-  for (std::size_t r = 0; r < requests.size(); ++r)  // each rank in its own order
+  for (std::size_t r = 0; r < requests.size(); ++r)  // in a different order on each rank
     requests[(r * 5 + static_cast<std::size_t>(host.c.rank())) % requests.size()].wait();
   std::string wrong;
   for (const Trial& trial : trials)

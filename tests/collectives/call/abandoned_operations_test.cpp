@@ -1,5 +1,5 @@
-// Checks the order of events when a rank gives up a group: it abandons its calls, tells the other ranks (poison), and
-// leaves. The operations and groups in this file only record which of their functions are called.
+// Checks the order of events when a rank gives up a group. The rank abandons its calls, sends an error to the other ranks
+// (poison), and leaves. The operations and groups in this file only record calls to their member functions.
 #include "collectives/call/abandoned_operations.hpp"
 
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ struct Failed final : Operation {
     return true;
   }
   Said& said;
-  int writes, reads;  // how often may_be_written() and may_be_read() return true
+  int writes, reads;  // the number of times that may_be_written() and may_be_read() return true
 };
 
 struct Peers final : Group {
@@ -71,7 +71,7 @@ struct DoomedGroup final : Group {
   int made = 0, others = 0;
 };
 
-// A transport that plays rank 0 of two ranks. There is no rank 1.
+// A transport that acts as rank 0 of two ranks. Rank 1 does not exist.
 struct Half final : Transport {
   explicit Half(Said& s) : said(s) {}
   const char* name() const override { return "mpi"; }
@@ -106,7 +106,7 @@ TEST_CASE("memory that peers may still read at the time limit is never freed", "
   VirtualClock clock;
   {
     AbandonedOperations abandoned;
-    // A leak detector reports memory that nothing points to, but this leak is wanted.
+    // This leak is intended. The pointer keeps leak detectors from reporting it.
     [[maybe_unused]] static Operation* volatile in_memory_for_good = nullptr;
     auto failed = std::make_unique<Failed>(said, 0, 1 << 30);
     in_memory_for_good = failed.get();

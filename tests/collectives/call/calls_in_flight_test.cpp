@@ -1,5 +1,5 @@
-// Calls that stay in flight while later calls complete, and calls that must not affect later ones. Each case once failed on
-// some backend.
+// Tests calls that stay in flight while later calls complete, and calls that must not affect later calls. Each of these
+// cases once failed on some backend.
 #include <cstring>
 #include <vector>
 
@@ -12,8 +12,8 @@ namespace {
 
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
-// Tags and control messages can distinguish only a few successive calls, so a much newer call must wait until the old one is
-// over.
+// Tags and control messages can distinguish only a few successive calls. So a much newer call must wait until the old call
+// has completed.
 std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   c.check_calls(compared);
   c.choose(Collective::all_reduce, "ring");
@@ -63,7 +63,7 @@ std::string blocking_and_started_calls_meet(Communicator& c) {
   return "";
 }
 
-// An empty block has no meaningful address, so its address must not make the call an in-place one.
+// An empty block has no meaningful address, so a call must not be treated as in place because of this address.
 std::string empty_blocks_beside_the_output(Communicator& c) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), 0);
   counts[0] = 32;
@@ -107,7 +107,8 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
                                                                                                  : "wrong blocks arrived";
 }
 
-// Starts more messages in both directions than may be in flight at once, and drops the group before it waits for any.
+// Starts more messages in both directions than may be in flight at once. The group is dropped before any message is waited
+// for.
 std::string messages_outlive_the_group(Communicator& c) {
   Communicator part = c.split(c.rank() / 2, c.rank());
   if (part.size() == 1) return "";
@@ -135,13 +136,15 @@ const Check checks[] = {
     {"a group that gave up ends all its calls", a_group_that_gave_up_ends_all_its_calls},
 };
 
-// A clock that runs 20 times as fast. The limit of ten minutes is over after thirty seconds, so a deadlock is reported soon.
+// A clock that runs 20 times as fast. The time limit of ten minutes then expires after thirty seconds, so a deadlock is
+// reported soon.
 struct HastyClock : SystemClock {
   double seconds() const override { return 20 * SystemClock::seconds(); }
 };
 
 // `here` and `there` are two worlds. Each rank starts a call on `there` before the next rank does. Then all ranks but the
-// last wait on `here` for the last rank, which waits on `there` for the other ranks' next steps.
+// last wait in a broadcast on `here`, which the last rank starts only after its call on `there`. That call completes only if
+// the waiting ranks make progress on `there`.
 std::string a_wait_here_moves_what_is_there(Communicator& here, Communicator& there) {
   there.choose("ring");
   std::vector<float> x(3000, 1), token(1);

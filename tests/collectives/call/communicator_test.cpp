@@ -12,8 +12,8 @@ using namespace chorale::test;
 
 namespace {
 
-// Runs every algorithm on odd lengths, in place and out of place, with alternating types and operators. Only every
-// `stride`-th of these cases is run.
+// Runs every algorithm on odd lengths, in place and out of place, with alternating types and operators. Runs only every
+// `stride`-th of these cases.
 std::string try_all(Communicator& c, Allocator& memory, int stride) {
   const int p = c.size();
   std::size_t turn = 0;
@@ -68,7 +68,7 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd][hos
     REQUIRE_ALL(symmetric == "");
     const std::string wrong = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
     REQUIRE_ALL(wrong == "");
-    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // the kernel copies ordinary memory
+    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // above, the kernel copied ordinary memory
       mapped->reach().copied_up_to = 0;
       c.choose("auto");  // discards prepared operations
       const std::string read = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
@@ -85,8 +85,8 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd][hos
 
 namespace {
 
-// Makes the mistake in a new world on every backend, because a group whose calls differ cannot be used any more. Every rank
-// must get an error with `words` that names a rank, and none may wait long.
+// Makes the mistake on every backend. Each backend gets a new world, because a group whose calls differ is no longer usable.
+// Every rank must soon get an error that contains `words` and names a rank.
 template <class Mistake>
 void every_rank_is_told(const char* words, Mistake&& mistake) {
   SystemClock clock;
@@ -98,7 +98,7 @@ void every_rank_is_told(const char* words, Mistake&& mistake) {
     const double started = clock.seconds();
     try {
       mistake(c, Slice{x.data(), 64, DType::f32}, Slice{y.data(), 64, DType::f32});
-      c.barrier();  // a rank that did not have to wait gets the error here
+      c.barrier();  // a rank that did not wait in the wrong call gets the error here
     } catch (const std::exception& error) {
       said = error.what();
     }

@@ -1,5 +1,6 @@
-// Times all-reduces whose calls the ranks compare against all-reduces without this comparison, in turns on the same buffers.
-// (In two processes the buffers may lie on different pages, which changes times by a fifth.) Prints rank 0's medians:
+// Measures the cost of comparing calls between ranks. All-reduces with and without this comparison run in turns on the same
+// buffers. (In separate processes, the buffers may be on different pages, which changes times by a fifth.) Prints rank 0's
+// medians:
 //
 //   mpirun -n 2 build/tests_run "what comparing calls costs"
 #include <fmt/format.h>

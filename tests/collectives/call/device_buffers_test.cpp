@@ -1,5 +1,6 @@
-// Device buffers over backends that reach only host memory. They are staged through the host, and every call works as with
-// host buffers. `make test` runs this file once with FarMemory in place of GPU memory, and once on the emulated GPU.
+// Tests device buffers on backends that can access only host memory. The buffers are staged through the host, and every call
+// works as with host buffers. `make test` runs this file once with FarMemory in place of GPU memory, and once on the
+// emulated GPU.
 #include "tests/collectives/device_checks.hpp"
 
 using namespace chorale;

@@ -1,9 +1,9 @@
-// Random sequences of calls in which one rank makes one mistake: another collective, count, type, root or operator, two
-// calls in another order, a call that is missing, or one too many. Every rank must get an error that names two ranks, the
-// number of the call, and what both called, within two seconds. The same number of sequences without a mistake must raise no
-// alarm. FAULTS sets the number of sequences of each sort, on all backends together (16). With TIMED, an error that comes
-// later is a failure. A mistake across groups makes ranks wait for each other. The guard ends such a run, so each of these
-// is tested in a separate launch (guard_test.py).
+// Random sequences of calls in which one rank makes one mistake. The mistake is a wrong collective, count, type, root or
+// operator, two swapped calls, a missing call, or an extra call. Within two seconds, every rank must get an error. The error
+// names two ranks, the number of the call, and the calls that both ranks made. The same number of sequences without a
+// mistake must raise no error. FAULTS sets the number of sequences with a mistake, and the number without, on all backends
+// together (16). With TIMED, a later error counts as a failure. A mistake across groups makes ranks wait for each other. The
+// guard ends such a run, so these mistakes are tested in separate launches (guard_test.py).
 #include <fmt/format.h>
 
 #include <random>
@@ -48,7 +48,7 @@ Step random_step(Draw& draw, int size) {
           draw.one_of({Redop::sum, Redop::max, Redop::min}), draw.below(size)};
 }
 
-// The calls of the correct ranks, and those of the one rank with the mistake.
+// The calls of the correct ranks, and the calls of the rank that makes the mistake.
 struct Sequences {
   std::vector<Step> right, wrong;
 };
@@ -58,13 +58,13 @@ Sequences with_fault(Draw& draw, Fault fault, int size) {
   for (Step& step : right) step = random_step(draw, size);
   const auto k = static_cast<std::size_t>(draw.below(static_cast<int>(right.size()) - 1));
   Step& here = right[k];
-  // Some mistakes are visible only in some collectives.
+  // Some mistakes can occur only in some collectives.
   if (fault == Fault::root) here.what = Collective::broadcast;
   if (fault == Fault::op) here.what = Collective::all_reduce, here.op = Redop::sum;
   if (here.what == Collective::barrier && fault != Fault::missing && fault != Fault::extra)
     here.what = Collective::all_gather;
   if (fault == Fault::order && right[k + 1] == here) here.count += size;
-  // If the last call were the same as the missing one, it would hide the mistake.
+  // A missing or an extra call is visible only if successive calls differ.
   if (fault == Fault::missing || fault == Fault::extra)
     for (std::size_t other = k + 1; other < right.size(); ++other)
       if (right[other] == right[other - 1] || right[other].what == Collective::barrier)
@@ -99,7 +99,7 @@ void make(Communicator& world, const Step& step, std::vector<double>& x, std::ve
   world.run({step.what, input, output, step.op, step.root});
 }
 
-// Returns what the error says, or "nothing"; and how long the calls took.
+// Returns the text of the error, or "nothing", and the seconds that the calls took.
 std::pair<std::string, double> played(const std::string& backend, const std::vector<Step>& steps, bool native,
                                       Clock& clock) {
   Communicator c = open_world(backend, world(), clock);
@@ -108,7 +108,7 @@ std::pair<std::string, double> played(const std::string& backend, const std::vec
   const double began = clock.seconds();
   const std::string said = thrown_by([&] {
     for (const Step& step : steps) make(c, step, x, y);
-    c.barrier();  // a rank that did not have to wait gets the error here
+    c.barrier();  // a rank that did not wait in the wrong call gets the error here
   });
   return {said, clock.seconds() - began};
 }

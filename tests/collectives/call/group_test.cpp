@@ -1,5 +1,5 @@
-// Properties of a Communicator besides correct sums: groups, messages between two ranks, many calls in flight, moved
-// requests, counted traffic, and errors that end one group only.
+// Tests properties of a Communicator besides correct sums, such as groups, messages between two ranks, many calls in flight,
+// moved requests and counted traffic. Errors must end only one group.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -13,7 +13,7 @@ using namespace chorale::test;
 
 namespace {
 
-// Returns the world ranks of the group's members, which it finds by an all_gather of the group.
+// Returns the world ranks of the group's members, found with an all_gather on the group.
 std::vector<std::int32_t> members_of(Communicator& group, int world_rank) {
   std::int32_t mine = world_rank;
   std::vector<std::int32_t> all(static_cast<std::size_t>(group.size()));
@@ -44,7 +44,8 @@ std::string groups_by_color_and_key(Communicator& c) {
   return "";
 }
 
-// Rank r pretends to be on host r / 2. A group takes over the hosts of its ranks, in its own order and numbering.
+// Rank r pretends to be on host r / 2. A group must know the hosts of its ranks. The group lists these hosts in the order of
+// its ranks, and numbers the hosts from 0.
 std::string groups_know_hosts(Communicator& c) {
   const int p = c.size(), last = (p - 1) / 2;
   std::vector<int> hosts, backwards;
@@ -58,7 +59,7 @@ std::string groups_know_hosts(Communicator& c) {
   return c.hosts().empty() ? "" : "hosts stay after they are given up";
 }
 
-// Message i from one rank to another. Each has its own size and values that identify it.
+// Message i from one rank to a different rank. Size and values identify the message.
 std::vector<std::int32_t> message(int from, int to, int i) {
   constexpr std::size_t sizes[] = {1, 5000, 3, 0, 200000, 17};
   std::vector<std::int32_t> values(sizes[static_cast<std::size_t>(i)]);
@@ -91,7 +92,7 @@ std::string messages_in_flight(Communicator& c) {
   return got == wanted ? "" : "messages arrived out of order or with wrong contents";
 }
 
-// The receiver calls recv() only after the sender has dropped its handle of the group.
+// The receiver calls recv() only after the sender has dropped its communicator of the group.
 std::string a_message_outlives_its_group(Communicator& c) {
   if (c.size() < 2) return "";
   for (const std::size_t count : {std::size_t{4}, std::size_t{300000}}) {
@@ -129,7 +130,7 @@ std::string many_in_flight(Communicator& c) {
     std::int32_t one = 1, sum = 0;
     c.all_reduce({&one, 1, DType::i32}, {&sum, 1, DType::i32});  // works while the other calls are in flight
     if (sum != c.size()) return "a call beside many in flight sums wrongly";
-    std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // each rank in its own order
+    std::rotate(requests.begin(), requests.begin() + (c.rank() * 7) % calls, requests.end());  // order differs by rank
     for (Request& request : requests) request.wait();
     for (const Trial& trial : trials)
       if (const std::string wrong = trial.trouble(); !wrong.empty()) return wrong;
@@ -146,12 +147,12 @@ std::string requests_move(Communicator& c) {
     Request first = c.start_all_reduce(slice(a));
     Request second = c.start_all_reduce(slice(b));
     Request moved(std::move(first));
-    if (!first.test()) return "a request that was moved from is still in flight";  // use after move is what is tested
-    second = std::move(moved);                                                     // neither call may be lost
+    if (!first.test()) return "a request that was moved from is still in flight";  // this tests use after move
+    second = std::move(moved);                                                     // both calls must complete
     second.wait();
     if (a.front() != c.size()) return "a request that was moved did not wait";
     Request dropped = c.start_all_reduce(slice(d));
-  }  // the destructors of the other requests wait
+  }  // the destructors of the remaining requests wait
   const auto all = [&](const std::vector<std::int32_t>& x) {
     return std::ranges::all_of(x, [&](std::int32_t value) { return value == c.size(); });
   };
@@ -233,7 +234,7 @@ std::string a_group_that_failed_stays_so(Communicator& c) {
   return ones[0] == c.size() ? "" : "the world no longer works";
 }
 
-// There are more ranks than cores, so a waiting rank must let the others run.
+// There are more ranks than cores, so a waiting rank must yield its core.
 std::string sums_of_a_crowd(Communicator& c) {
   for (const Algorithm& algorithm : all_algorithms()) {
     Problem problem = Problem::even(algorithm.what, 64 * 3, c.size(), c.size() / 2, algorithm.what == Collective::broadcast);

@@ -1,5 +1,5 @@
-// Schedules cut into groups of messages, as NCCL needs them. A group is over when all its messages have been sent and
-// received. Every algorithm must end with the right result.
+// Tests schedules that are cut into groups of messages, as NCCL requires. A group of messages completes when all its
+// messages have been sent and received. Every algorithm must end with the correct result.
 #include "collectives/backends/message/groups.hpp"
 
 #include <deque>
@@ -14,7 +14,7 @@ using namespace chorale::test;
 
 namespace {
 
-// One rank: its buffers and its progress.
+// The buffers and the progress of one rank.
 struct Player {
   Player(const Plan& plan, const std::vector<Schedule>& ranks, Allocator& heap)
       : trial(plan.problem, plan.dtype, plan.op, heap),
@@ -50,7 +50,8 @@ struct Player {
   bool posted = false;
 };
 
-// Posts each rank's group and delivers messages that both ends have posted; "" if all ranks finish with the right result.
+// Posts each rank's group and delivers each message that sender and receiver have posted. Returns "" if all ranks finish
+// with the correct result.
 std::string play(std::vector<Player>& players) {
   std::map<std::pair<int, int>, std::deque<int>> sends, receives;  // posted messages by (from, to)
   for (bool moved = true; moved;) {
@@ -123,8 +124,9 @@ TEST_CASE("every algorithm, cut into groups of messages, ends with the right res
   CHECK(cases > 2000);
 }
 
-// Rank 0 receives from rank 2, then from rank 1. It could receive both messages in one group. But rank 1 waits for a
-// message from rank 0 before it sends, and rank 0 sends that message only after its first group.
+// Rank 0 receives from rank 2, then from rank 1. If rank 0 received both messages in one group, this group would never
+// complete. Rank 1 sends only after it has received a message from rank 0, and rank 0 sends that message only after its
+// first group.
 TEST_CASE("a receive that depends on a later send of the same rank is in a later group than this send") {
   const auto schedule = [](int rank) { return Schedule(Problem::even(Collective::all_reduce, 3, 3).at(rank)); };
   std::vector<Schedule> ranks{schedule(0), schedule(1), schedule(2)};

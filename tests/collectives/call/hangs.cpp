@@ -1,12 +1,12 @@
-// Ranks that hang or fail on purpose, for tests of the guard. After some calls, rank TEST_VICTIM does what TEST_HANG says:
+// Ranks that hang or fail on purpose, for tests of the guard. After some calls, rank TEST_VICTIM misbehaves in the way that
+// TEST_HANG names:
 //
-//   loop      computes for ever
-//   set-up    computes for ever while the others wait in no call of a communicator
+//   loop      computes forever while the other ranks wait in a call
+//   set-up    computes forever while the other ranks wait outside all calls of a communicator
 //   lost      never sees a message arrive
-//   crossed   calls on two groups in the opposite order of the others
-//   fails     stops the launcher, as if it were slow to notice that a rank ends, and fails; the others see the rank leave
-//   the group
-//   aborts    likewise, but does not leave the group; the others wait
+//   crossed   makes its calls on two groups in the opposite order of the other ranks
+//   fails     fails, and first stops the launcher, which then notices the failure late; the other ranks see the rank leave
+//   aborts    as "fails", but does not leave the group, so the other ranks wait
 #include <unistd.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int calls_before = 20;
 
-// Forwards everything to one of the program's transports until it becomes deaf. From then on, no call of this rank ever
+// Forwards all calls to an operation of a real transport until it becomes deaf. From then on, no call of this rank ever
 // completes.
 class DeafOperation final : public Operation {
  public:

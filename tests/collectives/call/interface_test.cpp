@@ -1,6 +1,5 @@
-// The interface for user programs. Buffers of a wrong size are refused, and calls on an empty communicator fail with a clear
-// error. Every collective has a nonblocking form, which starts the call. A world's time limit can be set, and "auto" opens a
-// world.
+// Tests the interface for user programs. Buffers of a wrong size are refused, and calls on an empty communicator fail with a
+// clear error. Every collective has a nonblocking form. A world's time limit can be set, and "auto" opens a world.
 #include <atomic>
 #include <cstdlib>
 #include <utility>
@@ -72,7 +71,7 @@ std::string an_empty_communicator_says_so(Communicator& c) {
   return "";
 }
 
-// Starts all calls before it waits for any. The counts have been destroyed by then.
+// Starts all calls before it waits for any. The arrays of counts are destroyed before the wait.
 std::string every_collective_can_be_started(Communicator& c) {
   const int p = c.size();
   std::vector<Trial> trials;
@@ -115,7 +114,7 @@ constexpr Check checks[] = {
     {"started forms", every_collective_can_be_started},
 };
 
-// A clock whose time passes only when a thread sleeps. Several threads may use it.
+// A clock that advances only when a thread sleeps. Several threads may share a clock.
 class SharedClock final : public Clock {
  public:
   double seconds() const override { return now_; }
@@ -126,7 +125,8 @@ class SharedClock final : public Clock {
   std::atomic<double> now_{0};
 };
 
-// Rank 1 enters a barrier after rank 0 has waited in it for `pause` seconds. Returns the error that rank 0's barrier throws.
+// Rank 1 enters a barrier after rank 0 has waited in this barrier for `pause` seconds. Returns the error that rank 0's
+// barrier throws.
 std::string barrier_after(double pause, const WorldOptions& options) {
   ThreadWorld world(2);
   SharedClock patience;

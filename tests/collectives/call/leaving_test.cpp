@@ -1,5 +1,5 @@
-// Ranks that leave a group early. A rank that waits for a rank that has left gets an error, which names the rank that has
-// left or a rank that gave up because of it. Data sent before leaving still arrive.
+// Tests ranks that leave a group early. A rank that waits for a rank that has left gets an error. The error names the rank
+// that has left, or a rank that gave up as a consequence. Data sent before leaving still arrive.
 #include <sched.h>
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
 // The group's last rank, whose world rank is `leaver`, leaves the group. The other ranks make the call, which must fail. The
-// error says either that `leaver` has left, or that another rank gave up. Returns "" if so, otherwise the error.
+// error must say that `leaver` has left or that another rank gave up. Returns "" if it does, otherwise the error.
 template <class Make>
 std::string without_the_last(Communicator& group, int leaver, Make&& call) {
   group.barrier();
@@ -39,7 +39,7 @@ std::string a_started_call(Communicator& c) {
   return without_the_last(c, c.size() - 1, [&] { c.start_all_gather(slice_of(x), slice_of(all)).wait(); });
 }
 
-// A caller that never waits but calls test() gets the error too. Without an error, the loop ends after 30 seconds.
+// A caller that only polls with test() and never waits gets the error too. Without an error, the loop ends after 30 seconds.
 std::string a_tested_call(Communicator& c) {
   std::vector<float> x(100, 1);
   if (c.size() == 1) return "";
@@ -52,7 +52,7 @@ std::string a_tested_call(Communicator& c) {
 
 std::string a_group(Communicator& c) {
   if (c.size() == 1) return "";
-  Communicator group = c.split(0, -c.rank());  // reversed, so that group ranks differ from the world ranks in errors
+  Communicator group = c.split(0, -c.rank());  // reversed, so that group ranks differ from world ranks
   std::vector<float> x(100, 1);
   const std::string trouble = without_the_last(group, 0, [&] { group.broadcast(slice_of(x), group.size() - 1); });
   c.barrier();  // the world still works
@@ -68,7 +68,7 @@ std::string a_message(Communicator& c) {
   return trouble;
 }
 
-// The other ranks receive only after the last rank has left. They must get the data that it sent, not an error.
+// The other ranks receive only after the last rank has left. They must get the data that the last rank sent, not an error.
 std::string what_was_sent_arrives(Communicator& c) {
   if (c.size() == 1) return "";
   Communicator group = c.split(0, c.rank());
@@ -81,7 +81,7 @@ std::string what_was_sent_arrives(Communicator& c) {
     for (int to = 0; to < last; ++to) c.send(slice_of(x), to);
     return "";
   }
-  c.recv(slice_of(x), last);  // when this has arrived, the last rank has left the group
+  c.recv(slice_of(x), last);  // the last rank sends this after it has left the group
   x.assign(10, -1);
   group.broadcast(slice_of(x), last);
   group.recv(slice_of(y), last);
@@ -102,8 +102,7 @@ TEST_CASE("a rank that waits for one that has left gets an error: threads", "[th
 }
 TEST_CASE("a rank that waits for one that has left gets an error: backends", "[spmd]") { on_every_backend(checks); }
 
-// Run by leaving_test.py. The ranks' last call is a broadcast in which each rank names itself as the root, so no rank
-// waits.
+// Run by leaving_test.py. In the last call, a broadcast, each rank names itself as the root, so no rank waits.
 TEST_CASE("the last call is a broadcast from a different root on each rank", "[.last-broadcast]") {
   SystemClock clock;
   Communicator c = open_world(environment("TEST_BACKEND", "shm"), world(), clock);

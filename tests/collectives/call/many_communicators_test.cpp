@@ -1,10 +1,11 @@
-// Communicators that come and go leave nothing behind: no memory, no open file, no mapping. COMMUNICATORS sets how many are
-// made on each backend (100). Each is used, and every 25 are made in a new world.
+// Creates and destroys many communicators, and checks that these leave no memory, no open file and no mapping behind.
+// COMMUNICATORS sets the number of communicators per backend (100). Each communicator is used. Every 25 communicators are
+// created in a new world.
 //
 //   warm up            libraries fill their caches
-//   first half  ┐      may still grow a little
-//   second half ┘      must grow by less than 64 KiB, or by less than 20 bytes a communicator if that is more; the whole
-//                      by less than 1 MiB. By default, a leak of 1.3 KB a communicator fails
+//   first half  ┐      memory may still grow a little
+//   second half ┘      memory must grow by less than 64 KiB, or 20 bytes a communicator if that is more; in both halves,
+//                      by less than 1 MiB. By default, a leak of 1.3 KB per communicator is detected
 #include <malloc.h>
 
 #include <filesystem>
@@ -27,7 +28,7 @@ std::int64_t entries_of(const char* folder) {
   return std::distance(begin(all), end(all));
 }
 
-// The private memory of this process. The C library first returns the freed memory that it keeps.
+// Counts this process's private memory, open files and mappings. First, malloc_trim returns freed memory to the system.
 Held held() {
   malloc_trim(0);
   Held now{0, entries_of("/proc/self/fd"), std::ssize(split(contents_of("/proc/self/maps").value_or(""), '\n'))};
@@ -37,7 +38,7 @@ Held held() {
   return now;
 }
 
-// Makes this many communicators, in two ways in turn, and uses each.
+// Creates `count` communicators and uses each. In turn, a group has half of the ranks, or all ranks in reverse order.
 void come_and_go(const std::string& backend, std::int64_t count) {
   constexpr std::int64_t of_a_world = 25;
   SystemClock clock;
@@ -79,7 +80,7 @@ TEST_CASE("communicators that come and go leave no memory, no file and no mappin
                      grown(&Held::bytes), grown(&Held::descriptors), grown(&Held::mappings)));
     const bool no_bytes = sanitized || (after.bytes - middle.bytes < most_of_half && after.bytes - before.bytes < 1 << 20);
     const bool no_descriptor = after.descriptors <= before.descriptors;
-    const bool no_mapping = after.mappings < middle.mappings + 10;  // the C library may split its own
+    const bool no_mapping = after.mappings < middle.mappings + 10;  // the C library may split its own mappings
     tally.tried += 2 * half, tally.failed += !ranks_that_failed(!no_bytes || !no_descriptor || !no_mapping).empty();
     REQUIRE_ALL(no_bytes);
     REQUIRE_ALL(no_descriptor);

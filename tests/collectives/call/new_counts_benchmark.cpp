@@ -1,5 +1,5 @@
-// Times uneven all_to_alls whose counts change in every call, as with the routing of experts, and others whose counts
-// repeat. Prints rank 0's median times. The time to start a call includes the time to plan it:
+// Times uneven all_to_alls. In some runs the counts change in every call, as with expert routing. In other runs the counts
+// repeat. Prints rank 0's median times. The time to start a call includes its planning:
 //
 //   mpirun -n 4 build/tests_run "how fast exchanges with new counts are"
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int calls = 400;
 
-// The counts of all ranks in call `call`: for each pair of ranks `mean` elements, plus or minus up to half.
+// The counts of all ranks in call `call`. Each pair of ranks exchanges `mean` elements, plus or minus up to half.
 std::vector<std::int64_t> counts_of(int size, std::int64_t mean, std::uint64_t call) {
   const Random random{.seed = call};
   std::vector<std::int64_t> counts;
@@ -29,7 +29,7 @@ std::vector<std::int64_t> counts_of(int size, std::int64_t mean, std::uint64_t c
 }
 
 struct Microseconds {
-  double start, all;  // to start a call; from its start to its end
+  double start, all;  // seconds to start a call; seconds from its start to its end
 };
 
 Microseconds time_of_call(Communicator& c, const Tensor& from, const Tensor& to, std::int64_t mean, bool new_counts) {

@@ -1,5 +1,5 @@
-// A user's algorithm, which is not in the table of algorithms. Once it is chosen, a group and the groups split from it run
-// it. The group can switch to another algorithm.
+// Tests a user's algorithm, which is not in the table of algorithms. Once this algorithm is chosen, a group and all groups
+// split from it run the algorithm. The group can switch to a different algorithm.
 #include <atomic>
 
 #include <chorale/algorithm.hpp>
@@ -33,7 +33,7 @@ const Algorithm mine{Collective::all_reduce, "star", star, "by way of rank 0"};
 std::string sums_by(Communicator& group, bool ours) {
   group.barrier();
   const int before = planned;
-  group.barrier();  // no rank plans before all ranks have read `planned`
+  group.barrier();  // all ranks read `planned` before any rank plans the next call
   std::vector<std::int64_t> x(10, 1 + group.rank());
   const Slice slice{x.data(), 10, DType::i64};
   const std::string name = group.choice({Collective::all_reduce, slice, slice}).algorithm;

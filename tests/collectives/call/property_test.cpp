@@ -1,6 +1,6 @@
-// Random programs of collectives neither deadlock nor give wrong results. SEQUENCES sets the number of programs (100; in
-// `make test-all` 300), BACKENDS the backends (all). A failing program is shortened for as long as it still fails, and then
-// printed.
+// Random programs of collectives must neither deadlock nor give wrong results. SEQUENCES sets the number of programs (100,
+// or 300 in `make test-all`). BACKENDS lists the backends (default: all). A failing program is shortened as far as it still
+// fails, and is then printed.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ TEST_CASE("random programs of collectives on every backend", "[spmd][hosts]") {
     const std::vector<std::string> wanted = split(environment("BACKENDS", backend.name), ',');
     if (!joins_all(backend) || std::find(wanted.begin(), wanted.end(), backend.name) == wanted.end()) continue;
     INFO(backend.name);
-    // Rank 0 generates the programs and all ranks play them. An empty program ends the test.
+    // Rank 0 generates the programs, and all ranks execute them. An empty program ends the test.
     const auto transport = std::shared_ptr<Transport>(backend.open(world()));
     if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(transport.get())) mapped->reach().slice_bytes = 5000;
     const auto play = [&](const std::vector<Act>& acts) {

@@ -1,5 +1,5 @@
-// A send can be over while the library still holds some of its data, because the receiver is slow and the socket is full.
-// Whatever the sender waits for next, its wait must let that library make progress. Otherwise the receiver would wait
+// A send can complete while the library still holds part of the data, because the receiver is slow and the socket is full.
+// Whatever the sender waits for next, the wait must let the library make progress. Otherwise the receiver would wait
 // forever.
 //
 //   rank 0   sends ───────────────────▶ over      waits for all ranks over MPI: UCX must make progress too
@@ -9,7 +9,8 @@
 namespace chorale::test {
 namespace {
 
-// Each round sends one message more than the round before. So in some round the socket takes only part of the last message.
+// Each round sends one message more than the previous round. So in some round, the socket accepts only part of the last
+// message.
 std::string reaches_a_late_rank(Communicator& c) {
   constexpr std::int64_t count = 1500;
   constexpr int rounds = 100;

@@ -1,13 +1,13 @@
-// Reductions of random values are right within the rounding error, and every rank gets the same bits. CASES sets the total
-// number of random calls on all backends (300); SEED chooses others.
+// Reductions of random values must be correct within the rounding error, and bit-identical on all ranks. CASES sets the
+// total number of random calls on all backends (300). SEED selects different calls.
 //
 //   a call       any reducing algorithm, type, operator, root, number of chunks, pretended hosts
 //   its sizes    nothing, fewer elements than ranks, up to 64 Ki; blocks of any sizes; buffers that begin anywhere
 //   the truth    integers: exact; floats: computed in f64 or wider, then with the bound below
 //
-// In any order, a sum of n numbers makes n − 1 roundings of at most u · Σ|x|, where u is half a unit in the last place of
-// the type. Storing the result and dividing for an average round once more each. A product has the same relative rounding
-// error. min and max do not round.
+// A sum of n values in any order rounds n − 1 times, each time by at most u · Σ|x|. Here u is half a unit in the last place
+// of the type. The store of the result rounds once more, and so does the division of an average. The relative error bound of
+// a product is the same. min and max do not round.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -31,7 +31,7 @@ struct ReducingCall {
   int chunks;
   std::int64_t offset;  // elements before the buffers
   Problem problem;
-  std::vector<std::int64_t> counts;  // of uneven blocks; empty: even ones
+  std::vector<std::int64_t> counts;  // block sizes; empty: even blocks
 
   std::string words() const {
     return fmt::format("{} by {} of {} {}, {}, root {}, {} chunks{}{}, offset {}, call {}", name_of(problem.what),
@@ -79,8 +79,8 @@ ReducingCall drawn_call(std::uint64_t number, Communicator& c) {
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Integers of all sizes. Floats from ±2^-4 to ±16 with random mantissas, so that sums round; factors are near 1, so that the
-// product of 8 ranks stays within f16.
+// An input value. Integers have all magnitudes. Floats are between ±2^-4 and ±16 with random mantissas, so that sums round.
+// Factors of products are near 1, so that the product of 8 ranks fits in f16.
 template <class T>
 T given(const ReducingCall& call, int rank, std::int64_t element) {
   const Random random{.seed = call.number, .site = static_cast<std::uint32_t>(rank)};
@@ -95,7 +95,7 @@ T given(const ReducingCall& call, int rank, std::int64_t element) {
   }
 }
 
-// The reduction of one element of all ranks' vectors, in a type that is wide enough: integers wrap around in their own type.
+// The reduction of one element over all ranks' vectors, computed in the wide type W. Integers wrap around in their own type.
 template <class T, class W>
 W reduced(const ReducingCall& call, std::int64_t element, W (*combine)(Redop, W, W)) {
   W result = static_cast<W>(given<T>(call, 0, element));
@@ -129,7 +129,8 @@ constexpr double half_unit() {
                                     : 0x1p-8;
 }
 
-// Returns "" if `found` is the reduction of this element of all ranks' vectors, within the rounding error of any order.
+// Returns "" if `found` is the reduction of this element over all ranks' vectors. The allowed rounding error covers every
+// order of the operations.
 template <class T>
 std::string flaw_of(const ReducingCall& call, std::int64_t element, T found) {
   const int p = call.problem.size;
@@ -143,7 +144,7 @@ std::string flaw_of(const ReducingCall& call, std::int64_t element, T found) {
     const long double size = std::fabs(reduced<T, long double>(call, element, sizes_in_reals)) / ranks;
     const bool exact = call.op == Redop::min || call.op == Redop::max || p == 1;
     const double roundings = exact ? 0 : p + 1;                        // p − 1 operators, the division, the last store
-    const double smallest = std::is_same_v<T, f16> ? 0x1p-25 * p : 0;  // f16 rounds small numbers to multiples of 2^-24
+    const double smallest = std::is_same_v<T, f16> ? 0x1p-25 * p : 0;  // f16 rounds small values to multiples of 2^-24
     const long double bound = 1.01L * roundings * half_unit<T>() * size + (exact ? 0 : smallest);
     const auto got = static_cast<long double>(static_cast<Wide<T>>(found));
     return std::fabs(got - result) <= bound

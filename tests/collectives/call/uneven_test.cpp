@@ -1,5 +1,5 @@
-// Collectives with given block sizes: any sizes including zero, in place or not, one call after another and all in flight at
-// once.
+// Tests collectives with given block sizes, including zero. Calls are in place or not, and run one after the other or all in
+// flight at once.
 #include "tests/collectives/expectation.hpp"
 #include "tests/collectives/schedule/planning.hpp"
 #include "tests/collectives/worlds.hpp"
@@ -71,7 +71,7 @@ std::string blocks_of_any_sizes(Communicator& c) {
         else
           c.run(one.call());
       }
-      while (!requests.empty()) {  // in reverse order
+      while (!requests.empty()) {  // waits in reverse order
         requests.back().wait();
         requests.pop_back();
       }
@@ -96,7 +96,7 @@ std::int64_t matrix(int shape, int from, int to) {
   }
 }
 
-// With `all_known`, the caller gives the counts of all ranks.
+// An uneven all_to_all. With `all_known`, the caller passes the counts of all ranks.
 UnevenCall exchange(Communicator& c, int shape, bool in_place, std::size_t turn, bool all_known = false) {
   const int p = c.size();
   std::vector<Sizes> counts(static_cast<std::size_t>(p));
@@ -142,7 +142,7 @@ std::string exchanges_of_any_sizes(Communicator& c) {
   return trouble;
 }
 
-// Rank 0 sends and receives blocks of one size, the other ranks do not. All ranks must refuse the call.
+// Rank 0 sends and receives blocks of one size. On all other ranks the sizes differ. All ranks must refuse the call.
 std::string bruck_is_refused_alike(Communicator& c) {
   const int p = c.size();
   if (p < 3) return "";
@@ -157,7 +157,7 @@ std::string bruck_is_refused_alike(Communicator& c) {
                                                            : "this rank should have refused bruck, but reported: " + said;
 }
 
-// An algorithm that is chosen for all collectives leaves out calls that it does not fit.
+// If the chosen algorithm for all collectives does not fit a call, the call runs with a different algorithm.
 std::string bruck_for_all_collectives_skips_exchanges(Communicator& c) {
   Communicator group = c.split(0, c.rank());
   group.choose("bruck");
@@ -183,7 +183,7 @@ std::string counts_that_do_not_match_are_refused(Communicator& c) {
   return "";
 }
 
-// A backend that needs the counts of all ranks exchanges them only if the caller does not know them.
+// A backend that needs the counts of all ranks exchanges these counts only if the caller does not pass them.
 std::string known_counts_are_not_exchanged(Communicator& c) {
   const UnevenCall one = exchange(c, shapes, false, 0, true);
   c.choose(Collective::all_to_all, "direct");
@@ -213,8 +213,8 @@ std::string wrong_counts_of_all_ranks_are_refused(Communicator& c) {
   return "";
 }
 
-// Rank 2 has a wrong count for what rank 1 sends to rank 0. On backends where offsets in the peers' memory depend on this
-// count, all ranks refuse the call.
+// Rank 2 has a wrong count for the data that rank 1 sends to rank 0. On some backends, offsets in the peers' memory depend
+// on this count. On these backends all ranks refuse the call.
 std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
   const auto p = static_cast<std::size_t>(c.size());
   if (p < 3 || !c.transport().plans_for_all()) return "";
@@ -228,8 +228,8 @@ std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
   return said.find("all_to_all") != said.npos ? "" : "no rank refused the call; reported: " + said;
 }
 
-// Where a buffer is ignored, ranks other than the root pass buffers without a type, or with a different type and size. The
-// own block of some ranks, or the whole vector, is empty.
+// Ranks other than the root pass ignored buffers without a type, or with a different type and size. The block of some ranks,
+// or the whole vector, is empty.
 std::string ignored_buffers_state_nothing(Communicator& c) {
   using enum Collective;
   const int p = c.size();

@@ -1,6 +1,6 @@
-// The exact bits of reductions. Every all_reduce algorithm gives the right min and max of NaN, infinities and both zeros,
-// whichever rank holds them, and the same bits on all ranks. Every reducing algorithm averages in every type. One-shot and
-// direct round a sum of 16-bit floats once; a ring rounds it at every hop.
+// Tests the exact bits of reductions. Every all_reduce algorithm gives the correct min and max of NaN, infinities and both
+// zeros, whichever rank holds these values. The results are bit-identical on all ranks. Every reducing algorithm averages in
+// every type. The algorithms one_shot and direct round a sum of 16-bit floats once. A ring rounds the sum at every hop.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// One rank holds the odd value, all others hold the usual one. Every rank in turn is the one with the odd value.
+// One rank holds the odd value, and all other ranks hold the usual value. Each rank in turn holds the odd value.
 struct Oddity {
   float odd, usual;
 };
@@ -69,8 +69,8 @@ std::string extremes_of_odd_values(Communicator& c) {
   return "";
 }
 
-// Sums of these values depend on the order of addition. So ranks get the same bits only if one rank sums each element, or
-// all ranks add in the same order.
+// Sums of these values depend on the order of addition. So the results of all ranks are bit-identical only if one rank sums
+// each element, or if all ranks add in the same order.
 Bytes random_floats(DType dtype, std::int64_t count, int rank) {
   Bytes bytes(static_cast<std::size_t>(count * size_of(dtype)));
   const Random random{.seed = 3, .site = static_cast<std::uint32_t>(rank)};
@@ -109,7 +109,7 @@ std::string same_bits_on_all_ranks(Communicator& c) {
   return "";
 }
 
-// Rank r contributes 3r − 7 (for u8: 3r). The sum is not always divisible by the number of ranks; averages of integers are
+// Rank r contributes 3r − 7 (for u8: 3r). The sum is not always divisible by the number of ranks. Averages of integers are
 // truncated toward zero.
 std::string averages_in_every_type(Communicator& c) {
   const int p = c.size();
@@ -145,8 +145,8 @@ std::string averages_in_every_type(Communicator& c) {
   return "";
 }
 
-// Rank 0 contributes 1; every other rank contributes half a unit in the last place of 1. In a 16-bit type, 1 plus one half
-// rounds to 1, but 1 plus two halves does not. Algorithms that add all values at once round once. In a ring, the sum of
+// Rank 0 contributes 1, and every other rank contributes half a unit in the last place of 1. In a 16-bit type, 1 plus one
+// half rounds to 1, but 1 plus two halves does not. Algorithms that add all values at once round once. In a ring, the sum of
 // block b starts at rank b + 1 and is rounded at every hop until it ends at rank b.
 template <class T>
 float given_half(int rank) {

@@ -1,6 +1,6 @@
-// A call on device buffers never blocks the host, however much device work was enqueued before the call. The call touches
-// the buffers only after that work. The test holds the emulated device's default stream, as a long kernel would, while a
-// call is started and polled.
+// A call on device buffers never blocks the host, however much device work was enqueued before the call. The call accesses
+// the buffers only after that work has completed. The test blocks the emulated device's default stream, as a long kernel
+// would, while a call is started and polled.
 #include "tests/collectives/device_checks.hpp"
 
 namespace chorale::test {
@@ -27,7 +27,7 @@ std::string waits_for_nothing(Communicator& c) {
   c.choose(Collective::all_reduce, "ring");
   const Call call{Collective::all_reduce, slice(x), slice(y), Redop::avg};
   memory.copy_in(x.data(), ones.data(), x.bytes());
-  c.run(call);  // allocates what later calls reuse
+  c.run(call);  // allocates the memory that later calls reuse
   if (!is_all(y, 1)) return "an average is wrong";
   memory.copy_in(y.data(), twos.data(), y.bytes());
 

@@ -19,7 +19,7 @@ Prices known() {
   return p;
 }
 
-// Every algorithm at several sizes, without times.
+// Calls of every algorithm at several sizes, without times.
 std::vector<Timed> calls(const Site& site) {
   std::vector<Timed> rows;
   for (const Algorithm& algorithm : all_algorithms())
@@ -50,7 +50,7 @@ TEST_CASE("on mapped memory, a fit recovers the prices that made the times") {
   CHECK(fitted->within.step / truth.step == Approx(1).epsilon(0.2));
   CHECK(fitted->within.touch[2] / truth.touch[2] == Approx(1).epsilon(0.2));
   CHECK(fitted->within.cross[2] / truth.cross[2] == Approx(1).epsilon(0.3));
-  CHECK((fitted->within.message == 0 && fitted->within.turn == 0));  // this setup has neither messages nor turns
+  CHECK((fitted->within.message == 0 && fitted->within.turn == 0));  // mapped memory has neither messages nor turns
   CHECK((fitted->spread.at("touch").size() == footprints.size() && fitted->spread.at("touch")[2] < 0.1));
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("with several hosts, prices within a host that are known stay as they 
   CHECK(fitted->spread.empty());
   const Site crowded{.host_of = {0, 0, 1, 1}, .machine_of = {0, 0, 0, 0}, .cores = 2};
   Prices lacks_some = within;
-  lacks_some.copy = 0;  // as for shm, which has no such price
+  lacks_some.copy = 0;  // as for shm, which has no price for copies
   const auto begun = fit(rows, 4, false, crowded, go_on, {.within = lacks_some});
   REQUIRE(begun);
   CHECK((begun->within.latency != within.latency && begun->within.copy > 0 && begun->within.eager_bytes == 448));
@@ -133,7 +133,7 @@ TEST_CASE("a level in a machine file and its prices are two forms of one thing")
   const Prices back = prices_of(level);
   CHECK((back.call == 2e-7 && back.touch == known().touch && back.eager_bytes == 12288));
   CHECK(level.prices.at("sum")[0] == Approx(60e9));
-  CHECK(!level.prices.contains("link"));  // not a price
+  CHECK(!level.prices.contains("link"));  // a price of 0 is left out
 }
 
 TEST_CASE("the level of the most similar run prices a call, and a call between hosts needs one between hosts") {
@@ -157,6 +157,6 @@ TEST_CASE("the level of the most similar run prices a call, and a call between h
   machine.levels.push_back(network);
   const auto two_hosts = predict(machine, "ucx", false, ranks, 4, {0, 0, 1, 1});
   REQUIRE(two_hosts);
-  CHECK(*two_hosts > 6.0 / 4 * (4 << 20) / 100e6);                       // the ring moves 6/4 of the vector over each link
-  CHECK(*predict(machine, "ucx", false, ranks, 4, {}, 10) > *one_host);  // with sums ten times as slow
+  CHECK(*two_hosts > 6.0 / 4 * (4 << 20) / 100e6);                       // the ring sends 6/4 of the vector over each link
+  CHECK(*predict(machine, "ucx", false, ranks, 4, {}, 10) > *one_host);  // with reductions ten times as slow
 }

@@ -92,9 +92,9 @@ TEST_CASE("a core holds what it last wrote, and fetches what another core has wr
   const Algorithm* const ring = find_algorithm(Collective::all_reduce, "ring");
   const auto ranks = plan_all_ranks(*ring, Problem::even(Collective::all_reduce, 8, 2, 0, true));
   Caches caches(ranks, {0, 1});
-  caches.note(0, 0, 0, input(0, 8), Access::store);  // rank 0 writes its vector, of which rank 1 held elements 2 and 3
-  caches.note(1, 1, 0, input(2, 2), Access::load);   // rank 1 reads two elements of it
-  caches.note(2, 0, 0, input(0, 8), Access::load);   // rank 0 still holds all of it
+  caches.note(0, 0, 0, input(0, 8), Access::store);  // rank 0 writes its vector; rank 1 had elements 2 and 3 in its cache
+  caches.note(1, 1, 0, input(2, 2), Access::load);   // rank 1 reads two elements of the vector
+  caches.note(2, 0, 0, input(0, 8), Access::load);   // rank 0 still has the whole vector in its cache
   const auto counts = caches.counts(3);
   CHECK((counts[0].held == 6 && counts[0].fetched == 2));
   CHECK((counts[1].held == 0 && counts[1].fetched == 2));

@@ -56,7 +56,7 @@ TEST_CASE("a chunk waits for every earlier chunk whose elements it touches, even
   const Problem p = even(Collective::all_reduce, 8, 2);
   Schedule s(p.at(0));
   s.recv(1, output(0, 8));
-  s.send(1, output(4, 4));  // the first chunk of the send is part of the third of four incoming chunks
+  s.send(1, output(4, 4));  // the send's first chunk is part of the third of four incoming chunks
   const Schedule cut = cut_into_chunks(s, 4);
   REQUIRE(cut.steps.size() == 8);
   for (const Step& step : cut.steps)
@@ -80,5 +80,5 @@ TEST_CASE("an order that an algorithm requests is kept chunk by chunk") {
       CHECK((before.kind == Kind::send ? before.src[0].first % 8 : before.dst.first % 8) == step.src[0].first % 8);
     }
   }
-  CHECK(ordered == 4);  // each of two chunks waits for a send and a receive of the first round
+  CHECK(ordered == 4);  // each of the two chunks waits for a send and a receive of the first round
 }

@@ -1,5 +1,5 @@
-// Hierarchical algorithms are proved correct for random placements of ranks on hosts. They send as little between hosts as
-// any algorithm could.
+// Hierarchical algorithms are proved correct for random placements of ranks on hosts. Between hosts, they send the smallest
+// number of bytes that any algorithm could send.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ std::vector<Algorithm> hierarchical_ones() {
   return found;
 }
 
-// Hosts with any numbers and any number of ranks. Ranks are consecutive on a host in about half of the placements.
+// Places `size` ranks on hosts at random. Host numbers are not consecutive, and a host has any number of ranks. Ranks are
+// consecutive on a host in about half of the placements.
 std::vector<int> random_hosts(std::mt19937& random, int size) {
   const auto below = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
   const int hosts = 1 + below(size);
@@ -34,7 +35,7 @@ std::vector<int> random_hosts(std::mt19937& random, int size) {
   return all;
 }
 
-// The elements of the whole vector that belong to the ranks of a host, and its number of ranks.
+// The number of elements of the whole vector that belong to the ranks of a host.
 std::int64_t elements_of(const Problem& p, int host) {
   const Lanes lanes(p);
   std::int64_t elements = 0;

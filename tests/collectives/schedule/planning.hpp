@@ -1,4 +1,5 @@
-// Helpers for tests of schedules: finds an algorithm by name, and cuts all ranks' schedules into chunks.
+// Helpers for tests of schedules. They find an algorithm by name, make a problem with even blocks, and cut all ranks'
+// schedules into chunks.
 #pragma once
 #include <stdexcept>
 #include <string>

@@ -1,4 +1,4 @@
-// The products of src/math/cuda/blas.cuh without cuBLASLt: plain loops. Each element is one sequential sum over k.
+// The products of src/math/cuda/blas.cuh as plain loops, without cuBLASLt. Each element is one sequential sum over k.
 #include "src/math/cuda/blas.cuh"
 
 #include "src/math/kernel.hpp"
@@ -11,7 +11,7 @@ struct Blas::Library {};
 Blas::Blas() = default;
 Blas::~Blas() = default;
 
-std::int64_t Blas::workspace_bytes() { return 4096; }  // no bytes are needed, but tests of memory accounts want some
+std::int64_t Blas::workspace_bytes() { return 4096; }  // unused memory; tests of the memory ledger need a nonzero size
 
 void Blas::run(const Matmul& p, const void* x, const void* w, const void* bias, void* y, const Queue&) {
   emulation::advance();

@@ -65,16 +65,16 @@ struct Fiber {
   std::vector<Copy> copies;  // copies that were started but not waited for
   void* stack_pointer = nullptr;
   Waits waits = Waits::no;
-  bool odd = false;  // the half of `exchanged` to use next; early lanes must not overwrite data that other lanes still read
+  bool odd = false;  // the half of `exchanged` to use next: slow lanes may still read the other half
 };
 
 struct Block {
   std::byte* stacks = nullptr;
   std::vector<Fiber> fibers{most_threads};
   unsigned threads = 0, current = 0;
-  // Every second block starts with its last thread, so that a missing barrier shows in one of the two.
+  // Every second block starts with its last thread. So a missing barrier causes an error in one of two blocks.
   bool backwards = false;
-  bool last_first = false;  // every second grid starts with its last block, so a block that needs another's results shows
+  bool last_first = false;  // every second grid starts with its last block, which reveals dependences between blocks
   std::size_t shared_bytes = 0;
   void* scheduler = nullptr;
   const std::function<void()>* kernel = nullptr;
@@ -84,15 +84,15 @@ struct Block {
 
 // Each host thread that launches kernels has one Block, which is kept until the thread ends.
 thread_local std::unique_ptr<Block> owned_block;
-constinit thread_local Block* block = nullptr;  // a plain pointer to it needs no check at every access
+constinit thread_local Block* block = nullptr;  // plain, so that an access needs no initialization check
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "emulated kernel: %s (block %u, thread %u)\n", what, blockIdx.x, threadIdx.x);
   std::abort();
 }
 
-// The functions that run for every switch get the block as an argument, because finding its address from within a library
-// costs a call.
+// The functions that run at every switch get the block as an argument. In a shared library, each access to a thread-local
+// variable costs a call.
 void wait_for(Block& here, Waits what) {
   Fiber& fiber = here.fibers[here.current];
   fiber.waits = what;

@@ -1,4 +1,4 @@
-// Device memory is one address range, which is normally inaccessible. Freed blocks are kept by size and reused.
+// Device memory is one address range, which is normally inaccessible. Freed blocks are kept in lists by size and are reused.
 //
 //   [ block ][ guard ]      the guard is checked when the block is freed
 #include "tests/cuda/emulation/far.hpp"
@@ -18,7 +18,7 @@ namespace emulation {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 32, guard = 256, huge_page = 2 << 20;
-constexpr int poison = 0xff;  // as floats these are NaN
+constexpr int poison = 0xff;  // NaN if read as floats
 
 std::size_t bytes_in(const char* variable, std::size_t otherwise) {
   const char* const bytes = std::getenv(variable);
@@ -49,7 +49,7 @@ struct Far {
   }
 };
 Far& far() {
-  static Far one;  // static, like the emulated device
+  static Far one;  // one per process, like the emulated device
   return one;
 }
 

@@ -1,5 +1,5 @@
-// NCCL's calls as messages on MPI_COMM_WORLD, on which no other code sends messages. Both ends of a message use a copy in
-// host memory, because any MPI call may copy the bytes, even while the host cannot access device memory.
+// Implements NCCL's calls with messages on MPI_COMM_WORLD, on which no other code sends messages. Sender and receiver send
+// and receive copies in host memory. Any MPI call may move bytes, even while the host cannot access device memory.
 #include <nccl.h>
 
 #include <cstring>
@@ -30,7 +30,8 @@ int rank_in_world() {
   return rank;
 }
 
-// The contents of a communicator's id: the rank that made it, and its number among that rank's communicators.
+// The contents of a communicator's id. `maker` is the rank that created the communicator, and `number` counts the
+// communicators of this rank.
 struct Id {
   int maker, number;
 };
@@ -41,14 +42,14 @@ struct Exchange {
     int peer;
     bool incoming;
     void* place;
-    std::vector<std::byte> copy;  // the message, and one more byte that says whether the sender's buffer is registered
+    std::vector<std::byte> copy;  // the message, plus a byte that says whether the sender's buffer is registered
     std::byte registered;
   };
   std::vector<Line> lines;
   std::vector<std::function<void()>> then;
 };
 
-struct Calls {  // collected between ncclGroupStart and ncclGroupEnd
+struct Calls {  // calls between ncclGroupStart and ncclGroupEnd
   int depth = 0;
   EmulatedComm* comm = nullptr;
   cudaStream_t stream = nullptr;
@@ -149,11 +150,12 @@ class EmulatedComm {
     return requests;
   }
 
-  // The tag includes the length, so messages of different lengths never match and ranks whose calls differ hang.
+  // The tag includes the length, so messages of different lengths never match. Ranks whose calls differ therefore hang, as
+  // with NCCL.
   // (Otherwise Open MPI 4.1 would write a long message past the end of a short buffer.)
   int tag_of(int bytes) const { return tag_ + most_comms * (bytes % 4093); }
 
-  // MPI can cancel receives. Sends are abandoned, and their data are never freed.
+  // Cancels receives, which MPI supports. Sends are abandoned, and their data are never freed.
   bool forget(const std::shared_ptr<Exchange>& exchange, std::vector<MPI_Request>& requests) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (requests[i] == MPI_REQUEST_NULL) continue;
@@ -174,7 +176,7 @@ class EmulatedComm {
   std::vector<MPI_Request> set_up_;
   bool has_told_ = false, is_connected_ = false;
   std::shared_ptr<Exchange> exchange_;
-  cudaStream_t pending_ = nullptr;  // the stream into which the started exchange will be put
+  cudaStream_t pending_ = nullptr;  // the stream that will run the started exchange
   std::vector<std::shared_ptr<Exchange>> given_up_;
   int polls_ = 0;
 };
@@ -183,7 +185,7 @@ bool emulation::is_at_work(ncclComm_t comm) { return comm->is_at_work(); }
 
 namespace {
 
-// Adds a call to the current group. Without one, the call is a group by itself.
+// Adds a call to the current group. Without a current group, the call is a group by itself.
 template <class Add>
 ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   ncclGroupStart();
@@ -192,7 +194,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   return ncclGroupEnd();
 }
 
-// `buffer`: the caller's buffer, if `place` is a temporary buffer.
+// If `place` is a temporary buffer, `buffer` is the caller's buffer.
 ncclResult_t message(int peer, bool incoming, void* place, std::size_t bytes, ncclComm_t comm, cudaStream_t stream,
                      const void* buffer = nullptr) {
   const std::byte registered{is_registered(comm, buffer ? buffer : place)};
@@ -232,7 +234,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm->poll() == ncclSuccess ? ncclSuccess : ncclInvalidUsage;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
-// The communicator is not deleted, because messages may still arrive for it.
+// Does not delete the communicator, because messages for it may still arrive.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->is_aborted = true;
   forget_all(comm);

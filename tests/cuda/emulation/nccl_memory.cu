@@ -1,4 +1,4 @@
-// Keeps a list of the memory that was lent, and checks every call against this list.
+// Keeps a list of the lent memory, and checks every call against this list.
 #include "tests/cuda/emulation/nccl_memory.hpp"
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace {
 
 struct Lent {
   std::size_t bytes;
-  std::map<ncclComm_t, void*> known_to;  // communicator that has registered the block → handle of the registration
+  std::map<ncclComm_t, void*> known_to;  // communicators that have registered the block → handles of the registrations
 };
 struct Memory {
   std::map<const std::byte*, Lent> lent;
   std::int64_t registrations = 0;  // number of all registrations since the start
 };
 Memory& memory() {
-  static Memory one;  // static, like the emulated device
+  static Memory one;  // one per process, like the emulated device
   return one;
 }
 
@@ -60,7 +60,7 @@ void forget_all(ncclComm_t comm) {
 
 using namespace emulation;
 
-// Returns the number of communicators with which the block at this address is registered, or, for a null address, the
+// Returns the number of communicators with which the block at this address is registered. For a null address, returns the
 // number of registrations since the start.
 extern "C" std::int64_t chorale_emulated_registrations(const void* place) {
   if (!place) return memory().registrations;
@@ -77,7 +77,7 @@ ncclResult_t ncclMemAlloc(void** place, std::size_t bytes) {
   return ncclSuccess;
 }
 
-// Does not wait for kernels and copies that still use the memory.
+// Returns without waiting for kernels and copies that still use the memory.
 ncclResult_t ncclMemFree(void* place) {
   const auto found = memory().lent.find(static_cast<std::byte*>(place));
   if (found == memory().lent.end()) misuse_of_nccl("freed memory was not lent");

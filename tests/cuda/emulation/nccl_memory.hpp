@@ -1,8 +1,9 @@
-// The memory that ncclMemAlloc of the emulated NCCL returns ("lends"), and the communicators with which it is registered.
-// Real NCCL rarely notices the mistakes below, which corrupt memory later. Here they end the program:
+// Tracks the memory that ncclMemAlloc of the emulated NCCL returns ("lends"), and the communicators with which this memory
+// is registered. Real NCCL rarely detects the following mistakes, which corrupt memory later. The emulation ends the program
+// on each of them:
 //
-//   register     memory that was not lent, or that extends beyond the lent block; or any memory while the communicator is
-//   busy, because its thread reads the same list
+//   register     memory that was not lent, or that extends beyond the lent block; any memory while the communicator is
+//                busy, because the communicator's thread reads the same list
 //   deregister   memory that is not registered
 //   free         memory that is still registered with a communicator
 //   destroy      a communicator that still has registered memory

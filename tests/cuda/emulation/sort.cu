@@ -1,4 +1,4 @@
-// The sort of src/math/cuda/sort.cuh, with std::stable_sort instead of CUB.
+// The sort of src/math/cuda/sort.cuh, implemented with std::stable_sort instead of CUB.
 #include "src/math/cuda/sort.cuh"
 
 #include <algorithm>

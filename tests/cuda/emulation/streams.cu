@@ -1,5 +1,4 @@
-// Streams and events. Each recording of an event has a flag, which is set by a task that the recording puts into the
-// stream.
+// Streams and events. Recording an event puts a task into the stream. This task sets the flag of the recording.
 #include "tests/cuda/emulation/streams.hpp"
 
 #include <chrono>
@@ -12,7 +11,7 @@
 #include "tests/cuda/emulation/far.hpp"
 
 struct EmulatedEvent {
-  struct Record {  // one per recording, so that a wait refers to the recording it saw
+  struct Record {  // one per recording, so that a wait refers to the recording at its time
     bool passed = true, late = false;
     std::chrono::steady_clock::time_point when;
   };
@@ -22,10 +21,10 @@ struct EmulatedEvent {
 namespace emulation {
 namespace {
 
-struct Streams {  // static, like the emulated device's memory
+struct Streams {  // one per process, like the emulated device
   std::vector<cudaStream_t> made;
-  // Tasks of the default stream that have not run: copies from pinned memory and the events recorded after them; if the
-  // stream is held, all tasks.
+  // Tasks of the default stream that have not run yet. These are copies from pinned memory and events recorded after such
+  // copies. If the stream is held, these are all tasks.
   std::deque<Task> late;
   bool held = false;
   std::map<const std::byte*, std::size_t> pinned;  // address → bytes
@@ -150,7 +149,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 namespace {
 
-// An event after late copies is not yet complete at the first query: a device may be that late.
+// An event after late copies is not complete at the first query, because a real device may be late, too.
 bool passed(cudaEvent_t event) {
   if (!std::exchange(event->record->late, false)) emulation::advance();
   return event->record->passed;

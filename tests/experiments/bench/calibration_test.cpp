@@ -1,4 +1,4 @@
-// `tune --calibrate`: what happens if a signal arrives while rank 0 fits prices and the other ranks sleep.
+// Tests `tune --calibrate` when a signal arrives while rank 0 fits prices and the other ranks sleep.
 #include "experiments/bench/calibration.hpp"
 
 #include <filesystem>
@@ -17,7 +17,7 @@ TEST_CASE("if a signal stops the fit, the calibration is incomplete on every ran
   const std::string words = "a test", level = "off";
   SystemClock clock;
   const Session session{options, words, level, clock, &world};
-  std::int64_t looks = 0, looks_at_calls = 0;  // one look per call, because each row has one; then one per step of the fit
+  std::int64_t looks = 0, looks_at_calls = 0;  // one look per row, then one per step of the fit
   bench::Sweep sweep{.backends = {"mpi"},
                      .wanted = {.ops = {"all_reduce"}, .algorithms = {"ring"}, .begin = 1 << 10, .end = 8 << 10},
                      .how = {.repetitions = 1, .check = false, .ceiling = false}};

@@ -32,7 +32,7 @@ TEST_CASE("sizes that begin at zero continue with one element and grow by the fa
 
 TEST_CASE("the largest size is always measured, once, whatever the factor") {
   WantedCases wanted;
-  wanted.begin = 8, wanted.end = 1 << 20, wanted.factor = 8;  // 8 · 8ⁿ is never 1 MiB
+  wanted.begin = 8, wanted.end = 1 << 20, wanted.factor = 8;  // no 8 · 8ⁿ equals 1 MiB
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512, 4096, 32768, 262144, 1 << 20});
   wanted.end = 512;
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512});
@@ -63,8 +63,8 @@ TEST_CASE("the grid has every possible case once, and a line for each impossible
     fitting += fits(algorithm, Problem::even(algorithm.what, 3, 3)) ||
                fits(algorithm, Problem::even(algorithm.what, 3, 3, 0, true));
   CHECK(seen.size() == fitting + std::size(collective_names));
-  // all_reduce, reduce_scatter: 7 types × 5 operators, in and out of place. reduce: 70 × 3 roots. all_gather, all_to_all: 7
-  // types, in and out of place. broadcast, gather, scatter: 7 types × 3 roots. barrier: 1.
+  // The numbers of cases: all_reduce and reduce_scatter 7 types × 5 operators × 2 (in place or not) = 70 each; reduce 70 × 3
+  // roots; all_gather and all_to_all 7 types × 2 each; broadcast, gather and scatter 7 types × 3 roots each; barrier 1.
   CHECK(native == 70 + 70 + 210 + 14 + 14 + 21 + 21 + 21 + 1);
   CHECK(std::count(grid.skipped.begin(), grid.skipped.end(), "all_gather recursive_doubling on mpi: does not fit 3 ranks") ==
         1);
@@ -89,7 +89,7 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   CHECK_THROWS_WITH(refused([](WantedCases& w) { w.begin = 9, w.end = 8; }), says("the largest size is below"));
   CHECK_NOTHROW(refused([](WantedCases& w) { w.algorithms = {"native", "auto", "all"}; }));
   CHECK_NOTHROW(
-      refused([](WantedCases& w) { w.ops = {"all_reduce"}, w.algorithms = {"bruck"}; }));  // skipped later, by name
+      refused([](WantedCases& w) { w.ops = {"all_reduce"}, w.algorithms = {"bruck"}; }));  // later skipped with a message
 }
 
 TEST_CASE("an unknown algorithm is answered with the algorithms of the requested collectives only") {

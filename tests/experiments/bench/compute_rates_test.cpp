@@ -1,4 +1,4 @@
-// The rates of the kinds of work are found from timed steps.
+// Tests the rates of the kinds of work, which are fitted to timed steps.
 #include "experiments/bench/compute_rates.hpp"
 
 #include "tests/catch.hpp"
@@ -14,7 +14,7 @@ TEST_CASE("seconds per unit of work are fitted to steps that differ, and none is
   const Amounts found = bench::fit_work(rows);
   for (std::size_t kind = 0; kind < kinds_of_work; ++kind) CHECK(found[kind] == Approx(truth[kind]).epsilon(0.01));
 
-  rows[2].seconds /= 100;  // cannot be explained by any rate
+  rows[2].seconds /= 100;  // no rates can explain this time
   for (const double each : bench::fit_work(rows)) CHECK(each >= 0);
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("rows that were measured while the cores had another distance are not 
   const std::string text = bench::forecast_errors(rows);
   CHECK_THAT(text, says("half of 2 rows within 0 %"));
   CHECK_THAT(text, says("# not compared: 1 rows, before which a barrier took 0.2 µs; it took 0.65 µs when"));
-  rows.back().oversubscribed = 1;  // then a barrier time shows where the operating system has put the ranks
+  rows.back().oversubscribed = 1;  // barrier times then depend on the scheduler
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
   rows.back().oversubscribed = 0, rows.back().usual_barrier = SeriesRow::unknown;
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));

@@ -1,4 +1,5 @@
-// The number of calls that a benchmark makes when the machine becomes busy. In these tests, time passes only in barriers.
+// Tests the number of calls that a benchmark makes when the machine becomes busy. In these tests, time passes only in
+// barriers.
 #include "experiments/bench/measure.hpp"
 
 #include "collectives/backends/threads.hpp"
@@ -8,7 +9,7 @@ using namespace chorale;
 
 namespace {
 
-// A team of one rank. From the tenth on, each barrier takes 40 ms.
+// A team of one rank. From the tenth barrier on, each barrier takes 40 ms.
 struct BusyTeam final : bench::BenchTeam {
   explicit BusyTeam(Clock& clock) : clock(clock) {}
   int rank() const override { return 0; }
@@ -35,9 +36,9 @@ struct Measured {
 TEST_CASE("a row takes about half a second, even if its warm-up was faster than its other calls") {
   Measured busy({.ceiling = false});
   const bench::Series series = busy.row();
-  CHECK((series.slowest.size() >= 20 && series.slowest.size() <= 40));  // not 2000, as on a quiet machine
+  CHECK((series.slowest.size() >= 20 && series.slowest.size() <= 40));  // a quiet machine would make 2000 calls
   CHECK(series.wrong == 0);
-  CHECK(Measured({.repetitions = 100, .ceiling = false}).row().slowest.size() == 100);  // the number that the user gave
+  CHECK(Measured({.repetitions = 100, .ceiling = false}).row().slowest.size() == 100);  // the number set by the user
 }
 
 TEST_CASE("a row ends within a tenth of a second if it is told to stop") {

@@ -1,5 +1,5 @@
-// The values of a benchmark must reveal wrong results. Here the collectives are plain loops over the reference reduction, in
-// several orders. Right results must count as right, and typical mistakes must be counted in `wrong`.
+// The input values of a benchmark must reveal wrong results. In these tests, collectives are plain loops over the reference
+// reduction, in several orders. Correct results must count as correct, and typical mistakes must be counted in `wrong`.
 #include "experiments/bench/values.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<Bytes> inputs_of(const Values& values, DType dtype, std::int64_t cou
   return all;
 }
 
-// Adds one contribution after the other and rounds to the type each time, which is the least exact way.
+// Adds one contribution after another and rounds to the type each time, which is the least exact method.
 Vector reduced(const Values& values, DType dtype, std::int64_t count, const std::vector<int>& order) {
   const auto inputs = inputs_of(values, dtype, count);
   Vector out(dtype, count);
@@ -66,7 +66,8 @@ TEST_CASE("benchmark sums are exact in every type, operator and order, and a mis
         CHECK(values.wrong(0, right.slice, 0) == 0);
         Values later = values;
         later.round = 6;
-        // With many ranks, several ranks often hold the same extreme, and integer averages are mostly 0.
+        // With many ranks, mistakes are hard to see. Several ranks often hold the same minimum or maximum, and integer
+        // averages are mostly 0.
         const bool settled = ranks > 7 && (op == Redop::min || op == Redop::max);
         const bool coarse = op == Redop::avg && !is_floating(dtype) && ranks > 7;
         if (!settled && !coarse) CHECK(later.wrong(0, right.slice, 0) > count / 8);

@@ -7,7 +7,7 @@ using namespace chorale::bench;
 
 namespace {
 
-// Twenty calls, from `least` to `most` microseconds.
+// A series of twenty calls that take between `least` and `most` microseconds.
 Series series_of(const char* algorithm, double least, double most) {
   Series one{.row = {.backend = "shm", .algorithm = algorithm, .ranks = 2, .count = 1024}};
   for (int call = 0; call < 20; ++call) one.slowest.push_back(1e-6 * (least + (most - least) * call / 19));
@@ -28,7 +28,7 @@ TEST_CASE("a tuned algorithm is the usual one, unless another is faster by more 
   CHECK(kept.why().ends_with(", within the noise: the usual one stays"));
   const Tuned changed = winner_of({&near, &direct, &fast}, usual);
   CHECK((changed.algorithm == "ring" && changed.runner_up == "one_shot" && changed.ratio_low > 1));
-  CHECK(winner_of({&near, &fast}, usual).algorithm == "ring");  // the usual one was not measured
+  CHECK(winner_of({&near, &fast}, usual).algorithm == "ring");  // the usual algorithm was not measured
   CHECK(winner_of({&near}, usual).why().ends_with(", and nothing else fits"));
   const Tuned led = winner_of({&near, &direct}, {.algorithm = "one_shot"});
   CHECK((led.algorithm == "one_shot" && led.why().ends_with(", within the noise")));

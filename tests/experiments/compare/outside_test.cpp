@@ -1,4 +1,4 @@
-// The number in the output of another program, and the placeholders of its command.
+// Tests the search for a number in the output of an outside program, and the placeholders in the program's command.
 #include "experiments/compare/outside.hpp"
 
 #include "tests/catch.hpp"

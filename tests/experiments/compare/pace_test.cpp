@@ -16,8 +16,8 @@ TEST_CASE("a comparison begins as many repetitions as fit into its budget, and a
     return std::int64_t{6};
   };
   CHECK(repetitions(0, 100) == 6);   // no limit
-  CHECK(repetitions(90, 100) == 1);  // the first always runs
-  CHECK(repetitions(90, 10) == 3);   // fits exactly
+  CHECK(repetitions(90, 100) == 1);  // the first repetition always runs
+  CHECK(repetitions(90, 10) == 3);   // three repetitions fit exactly
   CHECK(repetitions(89, 10) == 2);
   CHECK(repetitions(90, 1) == 6);
 }
@@ -29,7 +29,7 @@ TEST_CASE("the next repetition is expected to take as long as the longest so far
   clock.sleep(40);
   REQUIRE(pace.may_begin(2));
   clock.sleep(20);
-  CHECK(pace.may_begin(3));  // 60 s have passed, and 40 s still fit
+  CHECK(pace.may_begin(3));  // 60 s have passed, and the next 40 s still fit
   clock.sleep(5);
   CHECK_FALSE(pace.may_begin(4));
 }
@@ -39,7 +39,7 @@ TEST_CASE("after a short first repetition, the next one is expected to take as l
   Pace pace(100, {0, 1, 4, 4}, clock);
   REQUIRE(pace.may_begin(2));
   clock.sleep(15);
-  REQUIRE(pace.may_begin(3));  // 60 s for its four turns
+  REQUIRE(pace.may_begin(3));  // the four turns of repetition 3 take 60 s
   clock.sleep(60);
   CHECK_FALSE(pace.may_begin(4));
 }
@@ -50,11 +50,11 @@ TEST_CASE("a first repetition that will exceed the budget is foreseen after two 
   for (Pace* const each : {&pace, &alone, &unlimited}) REQUIRE(each->may_begin(1));
   CHECK(pace.overrun(0) == 0);
   clock.sleep(60);
-  CHECK(pace.overrun(1) == 0);   // one turn of six says little
-  CHECK(alone.overrun(1) == 0);  // it fits
+  CHECK(pace.overrun(1) == 0);   // one turn of six is too few for an estimate
+  CHECK(alone.overrun(1) == 0);  // its only turn fits
   CHECK(pace.overrun(2) == 180);
   CHECK(unlimited.overrun(2) == 0);
-  CHECK(pace.overrun(4) == 0);  // 90 s
+  CHECK(pace.overrun(4) == 0);  // six turns take 90 s
   clock.sleep(60);
   CHECK(alone.overrun(1) == 120);
   REQUIRE(alone.may_begin(1));
@@ -64,11 +64,11 @@ TEST_CASE("a first repetition that will exceed the budget is foreseen after two 
 TEST_CASE("a comparison predicts the number of runs within its budget") {
   VirtualClock clock;
   const Pace pace(100, std::vector<std::int64_t>(6, 3), clock);
-  CHECK(pace.expected(0) == 3);  // no run has ended, so nothing is known
+  CHECK(pace.expected(0) == 3);  // no run has ended, so nothing can be estimated
   clock.sleep(10);
-  CHECK(pace.expected(1) == 9);  // 10 s each: three repetitions of 30 s
+  CHECK(pace.expected(1) == 9);  // 10 s per run, so three repetitions of 30 s fit
   clock.sleep(90);
-  CHECK(pace.expected(2) == 3);  // 50 s each: the first repetition is finished anyway
+  CHECK(pace.expected(2) == 3);  // 50 s per run, but the first repetition is always completed
   CHECK(Pace(0, {3, 3, 3}, clock).expected(2) == 9);
 }
 
@@ -79,10 +79,10 @@ TEST_CASE("a resumed comparison counts the runs that are left") {
   CHECK(more.expected(0) == 2);
   clock.sleep(10);
   CHECK(last.expected(1) == 3);
-  CHECK(more.expected(1) == 2);   // 10 s each: seven take 70 s
-  CHECK(more.expected(2) == 12);  // 5 s each
+  CHECK(more.expected(1) == 2);   // 10 s per run, so seven take 70 s
+  CHECK(more.expected(2) == 12);  // 5 s per run
   clock.sleep(10);
-  CHECK(last.expected(1) == 3);  // 20 s each: more than the budget, but the repetition has begun
+  CHECK(last.expected(1) == 3);  // 20 s per run exceed the budget, but the repetition has begun
   CHECK(more.expected(2) == 7);  // the second repetition has begun
 }
 

@@ -1,4 +1,5 @@
-// Every suite in experiments/suites is legal: `compare` would accept it on the ranks that it asks for.
+// Every suite in experiments/suites must be valid. `compare` must accept a suite if it is started with the number of ranks
+// that the suite needs.
 #include <filesystem>
 
 #include "experiments/compare/prepared.hpp"

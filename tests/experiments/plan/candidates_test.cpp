@@ -1,5 +1,5 @@
-// The table of layouts that `chorale plan` prints. A row has the costs of a complete plan. A row may name a rival: a layout
-// that is at least as good in every cost. The tests check that this is true.
+// Tests the table of layouts that `chorale plan` prints. A row has the costs of a complete plan. A row may name a rival,
+// which must be a layout that is at least as good in every cost.
 #include "experiments/plan/candidates.hpp"
 
 #include <algorithm>
@@ -58,8 +58,8 @@ TEST_CASE("the legal layouts cover every strategy and every schedule, each layou
     INFO(word);
     CHECK(words.contains(word));
   }
-  for (const char* word : {"dp1.tp4.z1", "dp1.tp4.z3",
-                           "dp1.pp4.v2.interleaved"}) {  // one replica leaves nothing to shard; more chunks than layers
+  for (const char* word :
+       {"dp1.tp4.z1", "dp1.tp4.z3", "dp1.pp4.v2.interleaved"}) {  // no replicas to shard among; more chunks than layers
     INFO(word);
     CHECK(!words.contains(word));
   }
@@ -94,12 +94,12 @@ TEST_CASE("layouts with uncounted bytes are not compared") {
 TEST_CASE("times within the error of the fastest that fits are marked, and --rows counts in every format") {
   std::vector<Candidate> all{candidate("dp4", 100, 50, 0), candidate("dp1.tp4", 50, 90, 0),
                              candidate("dp1.pp4", 30, 10, 0.3), candidate("dp2.tp2", 200, 5, 0)};
-  const double seconds[] = {1.0, 1.05, 1.5, 0.5};  // the last one does not fit
+  const double seconds[] = {1.0, 1.05, 1.5, 0.5};  // the last layout does not fit
   for (std::size_t i = 0; i < all.size(); ++i) all[i].seconds = seconds[i];
   const Choices choices = in_order(all, 150);
   const std::string text = table_of(choices, "text", 0, "", 0.1);
   CHECK_THAT(text, says("~ 1.1 s"));
-  CHECK(std::ranges::count(text, '~') == 2);  // the second layout, and the line that explains the mark
+  CHECK(std::ranges::count(text, '~') == 2);  // in the row of the second layout, and in the line that explains the mark
   CHECK_THAT(text, says("~: within 10 % of the fastest that fits"));
   CHECK_THAT(table_of(choices, "text", 0, "", 0), !says("~"));
   const std::string csv = table_of(choices, "csv", 2, "", 0.1);
@@ -120,7 +120,7 @@ TEST_CASE("on real layouts, a rival is at least as good") {
       CHECK((rival.no_worse(c) && rival.rival.empty()));
     }
     for (const Candidate& other : choices.rows)
-      if (c.rival.empty() && other.no_worse(c)) CHECK(c.no_worse(other));  // of equal layouts, only one names the other
+      if (c.rival.empty() && other.no_worse(c)) CHECK(c.no_worse(other));  // of two equal layouts, only one names the other
   }
 }
 

@@ -1,4 +1,4 @@
-// The first difference between two runs, and its description.
+// Tests how the first difference between two runs is found and described.
 #include "experiments/prove/history.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Combinations of changes: all of them, and few that contain every pair.
+// Tests combinations of variations. One set has all combinations. A smaller set contains every pair.
 #include "experiments/prove/variations.hpp"
 
 #include <set>
@@ -8,11 +8,11 @@
 namespace chorale::prove {
 namespace {
 
-const std::vector<std::string> three{"bucket", "micro-batch", "recompute"};  // 3 variations each
+const std::vector<std::string> three{"bucket", "micro-batch", "recompute"};  // each has 3 variations
 
 Case plain() { return {.layout = parse_layout("dp2", 0), .backends = {}, .algorithms = {}, .options = {}}; }
 
-// The settings of the plain case after a variation.
+// The settings of a case that was plain before a variation.
 using Changed = std::array<std::int64_t, 3>;
 
 std::set<Changed> all_changed(const std::vector<Variation>& variations) {

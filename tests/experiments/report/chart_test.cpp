@@ -1,4 +1,4 @@
-// Charts of ordinary data and of edge cases: one point, equal values, no data, NaN, and names with markup.
+// Tests charts of ordinary data and of edge cases, such as one point, equal values, no data, NaN, and names with markup.
 #include "experiments/report/chart.hpp"
 
 #include <algorithm>
@@ -74,12 +74,12 @@ TEST_CASE("every kind of chart can be drawn at every width, and shows its values
     CHECK_THAT(draw(line, width), says("<title>a &amp; b, x 1: 250 ms (200 ms to 300 ms)</title>"));
     CHECK_THAT(draw(line, width), says("<title>a &amp; b, x 2: 500 ms</title>"));
     CHECK_THAT(draw(line, width), says("<title>gray</title>"));
-    CHECK(times(draw(line, width), "class=\"hover\"") == 2);  // gray lines show only their names
+    CHECK(times(draw(line, width), "class=\"hover\"") == 2);  // gray lines show only names
     CHECK_THAT(draw(bars, width), says("<title>" + name + ", backward: 3 s</title>"));
     CHECK_THAT(draw(bars, width), says("<title>" + name + ": 3.5 s to 4.5 s</title>"));
     CHECK_THAT(draw(cells, width), says("<title>the value of the cell</title>"));
   }
-  CHECK_THAT(draw(bars, narrow_width), says(">" + name + "</text>"));  // above its bar
+  CHECK_THAT(draw(bars, narrow_width), says(">" + name + "</text>"));  // the name is above the bar
 }
 
 TEST_CASE("series differ without color: by their dashes and their marks") {
@@ -125,7 +125,7 @@ TEST_CASE("dots have their names beside them where there is room, and hollow mar
   CHECK_THAT(svg, says("<title>a &amp; b, x 3: 3 s (2.5 s to 3.5 s)</title>"));
   for (int i = 0; i < 40; ++i) chart.lines.back().points.push_back({2, 2, absent, absent, "here as well"});
   const std::size_t named = times(draw(chart), "class=\"beside\"");
-  CHECK((named > 2 && named <= 6));  // no name covers another, or a dot
+  CHECK((named > 2 && named <= 6));  // names must not cover each other or a dot
   chart = lines({{"a", {{1, 1}, {2, 2}}}, {"held-out loss of a", {{1, 1}, {2, 1}}, Line::Kind::hollow, "a"}});
   chart.hollow = "held-out loss", chart.note = "a < note";
   svg = draw(chart);
@@ -166,7 +166,7 @@ TEST_CASE("the length of a bar is the sum of its parts") {
   chart.bars = {{.name = "first", .parts = {1, 3}}, {.name = "<second>", .parts = {2, absent}, .low = 1.5, .high = 2.5}};
   const std::string svg = draw(chart);
   require_well_drawn(svg);
-  CHECK(times(svg, "class=\"bar s") == 3 + 2);  // three parts of bars, and two marks in the legend
+  CHECK(times(svg, "class=\"bar s") == 3 + 2);  // three bar segments and two marks in the legend
   CHECK(times(svg, "class=\"whisker\"") == 1);
   CHECK_THAT(svg, says("first, a &amp; b: 1 s"));
   CHECK_THAT(svg, says("&lt;second&gt;"));
@@ -202,5 +202,5 @@ TEST_CASE("text is cut between letters") {
   const std::string cut = fitted("äöüäöüäöüäöü", 50);
   CHECK(text_width(cut) <= 50);
   CHECK(cut.ends_with("…"));
-  CHECK((static_cast<unsigned char>(cut[cut.size() - 4]) & 0xC0) == 0x80);  // ends with a whole letter
+  CHECK((static_cast<unsigned char>(cut[cut.size() - 4]) & 0xC0) == 0x80);  // the text ends with a complete letter
 }

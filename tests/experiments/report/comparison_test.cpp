@@ -1,4 +1,5 @@
-// The comparison of two records: when one is slower, when there are too few runs to tell, and the messages.
+// Tests the comparison of two records. Covers the conditions for a slower record, too few runs for a decision, and the
+// messages.
 #include "experiments/report/comparison.hpp"
 
 #include <random>
@@ -11,7 +12,7 @@ using namespace chorale::report;
 
 namespace {
 
-// The latencies of `launches` launches: about `slower` seconds each, with a few percent of variation.
+// The latencies of `launches` launches. Each takes about `slower` seconds, with a few percent of variation.
 Metric latency(const std::string& name, std::size_t launches, const std::string& session, double slower = 1) {
   Metric metric{name, Unit::seconds, false, true};
   for (std::size_t i = 0; i < launches; ++i)
@@ -48,7 +49,7 @@ TEST_CASE("a fall that the interval includes cannot be excluded, whichever way t
   CHECK(perhaps_slower({wide}, 0.9).empty());
   MetricDifference other = wide;
   other.loss = 0.3, other.p = 0.001;
-  CHECK(perhaps_slower({other}, 0.05).empty());  // certainly slower
+  CHECK(perhaps_slower({other}, 0.05).empty());  // significantly slower, so not "perhaps"
   other = wide, other.is_speed = false;
   CHECK(perhaps_slower({other}, 0.05).empty());
   other = wide, other.worst = std::nan("");
@@ -133,7 +134,7 @@ TEST_CASE("few comparisons of equal records with many cases raise an alarm") {
   };
   int alarms = 0;
   for (int trial = 0; trial < 400; ++trial) alarms += !slower(compare(record("a"), record("b")).differences, 0.05).empty();
-  CHECK(alarms <= 20);  // 400 / 20 differ by chance, half of them are slower: 10; three standard deviations: 9.5
+  CHECK(alarms <= 20);  // 400 / 20 differ by chance, and half of these are slower: 10, plus 3σ = 9.5
 }
 
 TEST_CASE("a tenth of the steps is warm-up, but never all of them") {
@@ -142,7 +143,7 @@ TEST_CASE("a tenth of the steps is warm-up, but never all of them") {
   CHECK(after_warm_up({9, 1, 2}) == std::vector<double>{1, 2});
   CHECK(after_warm_up({7}) == std::vector<double>{7});
   CHECK(after_warm_up({}).empty());
-  CHECK(after_warm_up({9, 8, 1, 2}, 2) == std::vector<double>{1, 2});  // set by a suite or by the user
+  CHECK(after_warm_up({9, 8, 1, 2}, 2) == std::vector<double>{1, 2});  // a warm-up set by a suite or the user
   CHECK(after_warm_up({9, 1}, 0) == std::vector<double>{9, 1});
   CHECK(after_warm_up({9, 1}, 5) == std::vector<double>{9, 1});
 }

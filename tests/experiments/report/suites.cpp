@@ -1,4 +1,4 @@
-// Makes a suite's record for the Python tests of the report: finished runs, each in its own group.
+// Creates a suite's record for the Python tests of the report. Each finished run has its own group.
 #include "src/base/text.hpp"
 #include "src/record/recorder.hpp"
 #include "tests/spmd.hpp"

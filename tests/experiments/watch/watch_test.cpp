@@ -123,7 +123,7 @@ TEST_CASE("a chart has its highest value at the top and its lowest at the bottom
 
 TEST_CASE("a picture shows the progress of a run, its speed and the shares of its time") {
   const std::string text = picture(training(30, 100), {.columns = 120});
-  CHECK(has(text, "a-run  2 ranks  running\nstep 30/100  30 %  15.0 s, 35.0 s to go\n"));  // by `time`: 0.5 s per step
+  CHECK(has(text, "a-run  2 ranks  running\nstep 30/100  30 %  15.0 s, 35.0 s to go\n"));  // from `time`: 0.5 s per step
   CHECK(has(text, "4.9900 ⠉"));
   CHECK(has(text, "4.7000 "));
   CHECK(has(text, "1000 tokens/s, MFU 40 %"));

@@ -1,14 +1,15 @@
-// Compares attention in bf16 with the reference in double: by every engine that this machine has, and by emulated AMX tiles.
+// Compares attention in bf16 with the reference in double. Every engine of this machine is tested, and so are emulated AMX
+// tiles.
 //
 // The inputs are bf16, so they are exact in the reference. Roundings to bf16 have a relative error of at most u = 2⁻⁸.
-// P, dS and the results are rounded. So if the gradients use the engine's own `out`, the errors are at most
+// P, dS and the results are rounded. If the gradients are computed from the engine's own `out`, the errors are at most
 //
 //   out    u·(Σ p·|v| + |out|)          over keys
 //   dV     u·(Σ p·|do| + |dV|)          over queries
 //   dK     u·(Σ |dS|·|q| + |dK|)        over queries
 //   dQ     u·(Σ |dS|·|k| + |dQ|)        over keys
 //
-// to first order, plus the roundings of f32, for which another 1 percent and 10⁻⁵ are allowed.
+// to first order, plus the rounding errors of f32. For the latter, the tests allow another 1 percent and 10⁻⁵.
 #include <algorithm>
 
 #include "src/math/bf16/attention.hpp"
@@ -59,7 +60,7 @@ struct Case {
   Tensor qkv, dout, out, lse, dqkv;
 };
 
-// The results in double, and the sums of magnitudes in the bounds above. The gradients use the engine's `out`.
+// The results in double, and the sums of magnitudes in the bounds above. The gradients are computed from the engine's `out`.
 struct Bounded {
   explicit Bounded(const Case& c)
       : out(doubles(c.out).size()), lse(doubles(c.lse).size()), dqkv(doubles(c.qkv).size()), out_sum(out), dqkv_sum(dqkv) {
@@ -106,14 +107,14 @@ struct Bounded {
   std::vector<double> out, lse, dqkv, out_sum, dqkv_sum;
 };
 
-// The largest error, in units of its bound.
+// The largest ratio of an error to its bound.
 double of_bound(const std::vector<double>& found, const std::vector<double>& wanted, const std::vector<double>& sums) {
   constexpr double u = 0x1p-8;
   double worst = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double bound = 1.01 * u * (sums[i] + std::abs(wanted[i])) + 1e-5;
     const double error = std::abs(found[i] - wanted[i]) / bound;
-    worst = error <= worst ? worst : error;  // a NaN counts
+    worst = error <= worst ? worst : error;  // NaN becomes the worst error
   }
   return worst;
 }

@@ -1,5 +1,6 @@
-// The matrix unit of an AMX processor, emulated in plain C++, so that the code for it (src/math/bf16/tiles.hpp) can be
-// tested on every machine. Like the processor, it refuses instructions before tiles have shapes, and shapes that do not fit.
+// Emulates the matrix unit of an AMX processor in plain C++, so that code for AMX (src/math/bf16/tiles.hpp) can be tested on
+// every machine. Like the processor, the emulation refuses shapes that do not fit, and instructions that run before the
+// tiles have shapes.
 #pragma once
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Tests the inner products of bf16 attention for every engine that this machine has, and for emulated AMX tiles.
+// Tests the matrix products inside bf16 attention, for every engine of this machine and for emulated AMX tiles.
 #include <vector>
 
 #include "src/math/bf16/amx.hpp"
@@ -31,7 +31,7 @@ struct Operands {
     const Random random{.seed = 5, .site = 3};
     for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(random.uniform(i));
   }
-  // In memory, rows are longer than the matrix is wide, by a different number of elements for each matrix.
+  // In memory, a row is longer than the matrix is wide. The number of extra elements differs between the matrices.
   std::int64_t a_row() const { return depth + 5; }
   std::int64_t b_row() const { return columns + 16; }
   std::int64_t c_row() const { return columns + 3; }
@@ -46,7 +46,7 @@ struct Operands {
     run(rows, columns, depth, {a.data(), a_row()}, {b.data(), b_row()}, {result.data(), c_row()});
     return result;
   }
-  // f(c or 0, i, j) for each element; elements between the rows stay as they are.
+  // Sets each element to f(c or 0, i, j). Elements between the rows are unchanged.
   template <class F>
   std::vector<float> each(bool adds, F&& f) const {
     std::vector<float> result = c;
@@ -89,7 +89,7 @@ void for_each_size(F&& f) {
 TEST_CASE("bf16 products by tiles are those of the matrices") {
   for_each_size([](const Operands& x, bool adds) {
     const std::vector<float> found = x.product<EmulatedTiles>(adds);
-    // The error of a chain of n additions is at most n roundings of sums that are at most n.
+    // A chain of n additions makes at most n rounding errors, in sums of at most n.
     const auto wanted = x.each(adds, [&](float c, std::int64_t i, std::int64_t j) {
       double sum = c;
       for (std::int64_t k = 0; k < x.depth; ++k) {
@@ -127,7 +127,7 @@ TEST_CASE("AVX512_BF16 rounds floats to words as bf16 rounds") {
   constexpr std::int64_t rows = 6, columns = 48;
   std::vector<float> floats(rows * columns);
   const Random random{.seed = 9};
-  for (std::size_t i = 0; i < floats.size(); ++i)  // some values lie halfway between two bf16 values
+  for (std::size_t i = 0; i < floats.size(); ++i)  // some values are halfway between two bf16 values
     floats[i] = i % 3 == 0 ? std::bit_cast<float>(static_cast<Word>(0x3f808000u + (i << 16)))
                            : static_cast<float>(random.uniform(i));
   floats[1] = NAN, floats[2] = INFINITY, floats[4] = -3e38f, floats[5] = 3.4e38f;

@@ -6,7 +6,8 @@ using namespace chorale;
 
 namespace {
 
-// Sequence lengths: two within a tile, tested with two samples, and one longer than a tile, tested with one sample.
+// Sequence lengths. Two lengths fit into a tile and are tested with two samples. One is longer than a tile and is tested
+// with one sample.
 constexpr std::int64_t lengths[] = {1, 19, 130};
 
 Dropout drops(double probability, std::int64_t tokens) {
@@ -33,7 +34,7 @@ TEST_CASE("device: attention and its gradient match the host's", "[gpu]") {
           const Tensor qkv = desk.random({rows, shape.columns()}, dtype, 2), dqkv = desk.random(qkv.shape(), dtype);
           const Tensor out = desk.random({rows, shape.heads() * width}, dtype), dout = desk.random(out.shape(), dtype);
           const Tensor lse = desk.random({rows, shape.heads()}, statistic_of(dtype));
-          const double near = 3 * nearness(dtype);  // 16-bit types round probabilities before the product with V
+          const double near = 3 * nearness(dtype);  // in 16-bit types, probabilities are rounded before the product with V
           gpu.compare({qkv, out, lse}, near, [&](const auto& t, const Queue& queue) {
             attention_forward(whole_sequences(t[0], shape, drop), t[1], t[2], queue);
           });
@@ -45,8 +46,8 @@ TEST_CASE("device: attention and its gradient match the host's", "[gpu]") {
         }
 }
 
-// Packed queries from every second block of five, with separate keys: all keys in one call, or the keys from 20 on in a
-// second call.
+// Packed queries from every second block of five tokens, with separate keys. All keys are in one call, or the keys from 20
+// on are in a second call.
 TEST_CASE("device: attention of some queries to some keys, of packed documents, matches the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;

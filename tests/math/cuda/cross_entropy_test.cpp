@@ -17,7 +17,7 @@ TEST_CASE("device: the loss of a part of a vocabulary and its gradient match the
       const DType wide = statistic_of(dtype);
       const Tensor logits = desk.random({rows, columns}, dtype, 4), targets = desk.empty({rows}, DType::i32);
       for (std::int64_t row = 0; row < rows; ++row)
-        put(targets, row, row == 4 ? -1 : 25 + row);  // some targets are in other ranks' parts of the vocabulary
+        put(targets, row, row == 4 ? -1 : 25 + row);  // some targets are in vocabulary parts of other ranks
       const auto one = [&] { return desk.random({rows}, wide); };
       const Tensor maxima = one(), sums = one(), hits = one(), losses = one();
       gpu.compare({logits, maxima}, 0, [](const auto& t, const Queue& queue) { row_maxima(t[0], t[1], queue); });

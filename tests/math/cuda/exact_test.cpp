@@ -1,5 +1,5 @@
-// In exact numerics, every sum on a device is bit-identical to the host's. The largest addend that each SumSite records (a
-// place in the model where a sum is formed) is the same, too.
+// In exact numerics, every sum on a device is bit-identical to the sum on the host. A SumSite is a place in the model where
+// a sum is formed. The largest addend that a SumSite records is also the same on the host and the device.
 #include <array>
 
 #include "tests/math/cuda/gpu.hpp"
@@ -8,8 +8,8 @@ using namespace chorale;
 
 namespace {
 
-// Like gpu.compare(), for calls that raise `highest`, the site's largest addend. `highest` must be the same on the host
-// and the device.
+// Like gpu.compare(), for calls that raise the site's largest addend, `highest`. After the call, `highest` must be the same
+// on the host and the device.
 template <class Call>
 void compare_sums(Gpu& gpu, SumOf sum, const std::vector<Tensor>& tensors, Call call) {
   const auto host = exact_numerics();
@@ -22,7 +22,7 @@ void compare_sums(Gpu& gpu, SumOf sum, const std::vector<Tensor>& tensors, Call 
   CHECK(there.highest > 0);
 }
 
-// Nonzero sums, to which the call adds.
+// A tensor of nonzero sums to which the tested call adds.
 Tensor begun(Desk& desk, Shape shape) { return desk.filled(std::move(shape), DType::i64, 12345); }
 
 }  // namespace
@@ -88,7 +88,7 @@ TEST_CASE("device: exact sums over tokens, exponentials and losses have the host
     const Tensor dy = desk.random({rows, width}, DType::f32), x = desk.random({rows, width}, DType::f32, 3);
     const Tensor stats = desk.random({rows, 2}, DType::f32), row = desk.random({rows}, DType::f32);
     const Tensor ids = desk.empty({rows}, DType::i32);
-    for (std::int64_t i = 0; i < rows; ++i) put(ids, i, 3 + i * i % 31);  // some ids repeat, some are outside the table
+    for (std::int64_t i = 0; i < rows; ++i) put(ids, i, 3 + i * i % 31);  // some ids repeat, others are outside the table
     const auto sums = [&](Shape shape) { return begun(desk, std::move(shape)); };
     compare_sums(gpu, SumOf::token_gradients, {dy, sums({width})},
                  [&](Numerics& numerics, const auto& t, SumSite& site, const Queue& queue) {
@@ -137,7 +137,8 @@ TEST_CASE("device: the exact norm has the host's bits and saturates at its limit
   SquareSum of_none{.exact = 17};  // a rank may contribute no gradients to the norm
   gpu.exact().add_squares({}, of_none, gpu.queue());
   CHECK((of_none.exact == 17));
-  // Such an element counts as the limit, 2^116 units. 4096 of them are 2^128, so their sum must saturate, too.
+  // An element that is too large counts as the limit, 2^116 units. The sum of 4096 such elements is 2^128 units, so the sum
+  // must saturate, too.
   for (const float bad : {NAN, -INFINITY, 3e38f}) both(desk.filled({4096}, DType::f32, bad), 1);
   both(desk.filled({1024}, DType::f32, 8192), 1);  // the sum reaches the limit although no element does
 }
@@ -163,5 +164,5 @@ TEST_CASE("device: check() names the site of an addend that is too large", "[gpu
   CHECK_NOTHROW(gpu.exact().check(other));
   large.highest = 0;
   add(2, large);
-  CHECK_NOTHROW(gpu.exact().check(large));  // check() cleared what it reported
+  CHECK_NOTHROW(gpu.exact().check(large));  // the first check() cleared the error that it reported
 }

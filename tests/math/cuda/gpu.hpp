@@ -1,10 +1,11 @@
-// Shared by tests of device kernels. Each call is made twice: on host tensors and on copies of them on the device. Then all
-// tensors that were passed are compared, both those that the call should write and those that it should not.
+// Helpers for tests of device kernels. Each kernel is called twice, first on host tensors and then on copies of these
+// tensors on the device. Afterwards, all tensors passed to the kernel are compared. These include tensors that the kernel
+// must not change.
 //
 //   gpu.compare({x, y}, tolerance(dtype), [&](const auto& t, const Queue& queue) { gelu_forward(t[0], t[1], queue); });
 //
-// Tests tagged [gpu] run on the plugin's first device: under `make test` the emulated one (CHORALE_CUDA_PLUGIN),
-// otherwise a real one. Without a device they are skipped.
+// Tests tagged [gpu] run on the plugin's first device. Under `make test` this is the emulated device (CHORALE_CUDA_PLUGIN),
+// otherwise a real device. Without a device, these tests are skipped.
 #pragma once
 #include <optional>
 
@@ -15,8 +16,8 @@
 
 namespace chorale {
 
-// Whether all elements are bitwise equal. Any NaN matches any other NaN, since a GPU produces 7fff ffff and a CPU keeps the
-// payload.
+// Whether all elements are bitwise equal. Any NaN matches any other NaN, because a GPU returns the NaN 7fff ffff, but a CPU
+// keeps the payload of an operand.
 inline bool same_numbers(const Tensor& a, const Tensor& b) {
   bool same = a.bytes() == b.bytes();
   visit(a.dtype(), [&]<class T>(Type<T>) {
@@ -60,7 +61,7 @@ class Gpu {
     return host;
   }
 
-  // With a tolerance of 0, the numbers must be identical.
+  // With a tolerance of 0, the values must be identical.
   template <class Call>
   void compare(const std::vector<Tensor>& tensors, double tolerance, Call call) {
     Desk desk;
@@ -90,11 +91,12 @@ class Gpu {
   const DeviceKernels* kernels_ = nullptr;
 };
 
-// The tolerance of kernels that compute in the host's order. In f32 they have the host's bits, because host and device
-// share Chorale's own exp and similar functions. The other types use the GPU's exp.
+// The tolerance for kernels that compute in the same order as the host. In f32, their results are bit-identical to the
+// host's, because both use Chorale's own exp and similar functions. For all other types, device code uses the GPU's exp.
 inline double nearness(DType dtype) { return dtype == DType::f32 ? 0 : tolerance(dtype); }
 
-// One size is longer than a block of threads, and some are not multiples of a thread's pack.
+// Sizes in elements. One size exceeds a thread block. Some sizes are not multiples of the pack of elements that a thread
+// loads at once.
 inline constexpr std::int64_t device_sizes[] = {1, 7, 64, 300, 4099};
 
 }  // namespace chorale

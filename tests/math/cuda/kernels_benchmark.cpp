@@ -1,11 +1,11 @@
-// The speed of device kernels, each relative to an upper bound that is measured in the same minute. Bandwidth is relative
-// to a copy within the device; products and attention are relative to a product of 8192³. Tensors that fit in the L2 cache
-// may exceed 100 % of the copy.
+// Measures the speed of device kernels. Each speed is reported relative to an upper bound that is measured in the same
+// minute. Bandwidth is reported relative to a copy within the device. Products and attention are reported relative to a
+// product of 8192³. Kernels whose tensors fit in the L2 cache may exceed 100 % of the copy.
 //
 //   build/tests_run '[gpu][!benchmark]'
 //
-// Each kernel is enqueued many times between two events, so that the time of the host's calls does not show. The best of
-// five such runs counts. On an emulated device, shapes are small and ratios mean nothing.
+// Each kernel is enqueued many times between two events, so that the time of the host's calls is hidden. The fastest of five
+// such runs counts. On an emulated device, shapes are small and the ratios are meaningless.
 #include <fmt/format.h>
 #include <array>
 
@@ -37,7 +37,7 @@ class Bench {
     }
     return best;
   }
-  // `amount` is bytes or operations; a rate of `of` per second is 100 %.
+  // `amount` is a number of bytes or operations. A rate of `of` per second counts as 100 %.
   template <class Work>
   double print(const std::string& what, double amount, double of, const char* unit, Work&& work) const {
     const double took = seconds(work), rate = amount / took;
@@ -133,7 +133,7 @@ TEST_CASE("device: products and attention relative to the peak", "[gpu][!benchma
   const DType type = DType::bf16;
   const auto on_device = [&](Shape shape, DType dtype) { return gpu.sent(desk.random(std::move(shape), dtype)); };
 
-  // NVIDIA specifies 989 TFLOP/s of bf16 for an H200; the peak here is the rate of a large product.
+  // NVIDIA specifies 989 TFLOP/s of bf16 for an H200. This benchmark takes the rate of a large product as the peak.
   const std::int64_t side = real ? 8192 : 32;
   const Tensor square = on_device({side, side}, type), result = on_device({side, side}, type);
   const double peak = bench.print("product of 8192³", 2.0 * static_cast<double>(side * side * side), 0, "GFLOP/s",
@@ -163,7 +163,8 @@ TEST_CASE("device: products and attention relative to the peak", "[gpu][!benchma
     const Tensor out = gpu.empty({rows, shape.heads() * width}, type), dout = on_device(out.shape(), type);
     const Tensor lse = gpu.empty({rows, shape.heads()}, DType::f32);
     const AttentionInput in = whole_sequences(qkv, shape, none);
-    // Only operations below the diagonal count, half of the full products. By convention, the gradient counts 5/2 as many.
+    // Only operations below the diagonal count, which are half of the full products. By convention, the gradient counts as
+    // 5/2 times the forward pass.
     const double operations = 2.0 * static_cast<double>(rows * sequence * shape.heads() * width);
     bench.print(fmt::format("attention {}×{}", heads, width), operations, peak, "GFLOP/s",
                 [&] { attention_forward(in, out, lse, queue); });

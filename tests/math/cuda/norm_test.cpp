@@ -27,7 +27,7 @@ TEST_CASE("device: norms and all their gradients match the host's", "[gpu]") {
         gpu.compare({dy, x, gain, stats, added, dx}, near, [&](const auto& t, const Queue& queue) {
           norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[5], queue);
           norm_backward(kind, t[0], t[1], t[2], t[3], nullptr, t[0], queue);
-          norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[4], queue);  // the output may be the tensor that is added
+          norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[4], queue);  // the output may alias the added tensor
         });
         const Tensor dgain = desk.random({width}, statistic_of(dtype)), dshift = desk.random({width}, statistic_of(dtype));
         gpu.compare({dy, x, stats, dgain, dshift}, tolerance(dtype), [&](const auto& t, const Queue& queue) {
@@ -52,7 +52,7 @@ TEST_CASE("device: sums of columns and table rows match the host's, with the sam
       CHECK(same_bits(gpu.fetched(desk, first), gpu.fetched(desk, second)));
 
       const Tensor ids = desk.empty({rows}, DType::i32), table = desk.random({20, width}, statistic_of(dtype));
-      // Some ids repeat, some are outside the table.
+      // Some ids repeat, others are outside the table.
       for (std::int64_t row = 0; row < rows; ++row) put(ids, row, row * row % 31);
       gpu.compare({ids, dy, table}, 0, [](const auto& t, const Queue& queue) { add_rows(t[0], 3, t[1], t[2], queue); });
     }

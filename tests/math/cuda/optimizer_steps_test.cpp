@@ -12,8 +12,8 @@ constexpr AdamStep adam{
     .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .correction1 = 1.9, .correction2 = 2.7};
 constexpr SgdStep plain{.rate = 0.1, .momentum = 0.9, .decay = 0.01};
 
-// Cuts weights, moments, gradients and values into ranges of 0 to 9 elements and one long range. There are more ranges than
-// one launch takes, and few of them are aligned.
+// Cuts weights, moments, gradients and values into ranges of 0 to 9 elements and one long range. The ranges exceed the limit
+// of one kernel launch, and few of them are aligned.
 std::vector<UpdateRange> many_of(const std::vector<Tensor>& t) {
   std::vector<UpdateRange> ranges;
   for (std::int64_t first = 0, i = 0; first < t[0].count(); ++i) {
@@ -61,7 +61,7 @@ TEST_CASE("device: casts give the host's bits", "[gpu]") {
       INFO(name_of(from) << " to " << name_of(to));
       Desk desk;
       const Tensor in = desk.random({4099}, from, 300), out = desk.random({4099}, to);
-      put(in, 0, 1.00390625000001);  // just above the midpoint of two bf16 neighbors
+      put(in, 0, 1.00390625000001);  // just above the midpoint of two neighboring bf16 values
       put(in, 1, -0.0);
       put(in, 2, 1e-7);
       put(in, 3, INFINITY);

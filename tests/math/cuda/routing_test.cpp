@@ -6,7 +6,7 @@ using namespace chorale;
 
 namespace {
 
-// The cases of the host's tests, and routers with more experts than a warp has lanes.
+// The cases of the host's tests, plus routers with more experts than a warp has lanes.
 std::vector<Case> cases_of_device() {
   std::vector<Case> all = cases();
   for (const RouterScore score : scores)
@@ -17,7 +17,7 @@ std::vector<Case> cases_of_device() {
   return with_balance(std::move(all));
 }
 
-// Random logits, but the first tokens have equal, infinite and NaN ones.
+// Random logits, except that the first tokens have equal, infinite and NaN logits.
 Tensor logits_of(Desk& desk, const Case& c, DType dtype) {
   const std::int64_t experts = c.rule.experts;
   const Tensor logits = desk.random({c.tokens, experts}, dtype, 4);

@@ -1,4 +1,4 @@
-// Shared by tests of exact numerics: cuts matrices as they are cut between ranks, and adds integer sums.
+// Helpers for tests of exact numerics. They cut matrices in the same way as ranks do, and add integer sums.
 #pragma once
 #include <cstring>
 #include <vector>
@@ -29,7 +29,7 @@ inline Tensor transposed(Desk& desk, const Tensor& matrix) {
 
 inline Tensor zeros(Desk& desk, Shape shape) { return desk.filled(std::move(shape), DType::i64, 0); }
 
-// total += part, as an all-reduce adds.
+// Computes total += part, as an all-reduce does.
 inline void add(const Tensor& total, const Tensor& part) {
   const auto to = total.values<std::int64_t>(), from = part.values<std::int64_t>();
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];

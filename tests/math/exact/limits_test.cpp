@@ -39,7 +39,7 @@ TEST_CASE("numbers are rounded to the nearest integer unit, ties to even, over t
     const float y =
         std::ldexp(static_cast<float>(random.uniform(2 * i)) - 0.5f, static_cast<int>(random.bits(2 * i + 1) % 64) - 1);
     all.push_back(y);
-    all.push_back(std::round(2 * y) / 2);  // many of these are ties
+    all.push_back(std::round(2 * y) / 2);  // many of these values are ties
   }
   std::size_t wrong = 0;
   for (const float y : all) wrong += exact::nearest_integer(y) != std::llrint(static_cast<double>(y));
@@ -83,7 +83,7 @@ TEST_CASE("NaN and Inf are reported wherever they enter") {
   Desk desk;
   const auto exact = exact_numerics();
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float special[] = {NAN, -NAN, infinity, -infinity, 3e38f};  // the last one overflows when counted in the sum's units
+  const float special[] = {NAN, -NAN, infinity, -infinity, 3e38f};  // 3e38 overflows in the units of the sum
   for (const float bad : special)
     for (const int threads : {1, 2}) {
       const Queue queue{threads};
@@ -112,8 +112,8 @@ TEST_CASE("a norm that is NaN or too large is refused") {
   CHECK_THROWS(exact->root(sum(262144.0f, 1)));
   CHECK_THROWS(exact->root(sum(NAN, 1)));
   CHECK_THROWS(exact->root(sum(-INFINITY, 3)));
-  CHECK_THROWS(exact->root(sum(8192.0f, 1024)));  // the sum is too large although no element is
-  // Both sums saturate. Otherwise, the sum of each thread's 4096 elements would wrap to 0.
+  CHECK_THROWS(exact->root(sum(8192.0f, 1024)));  // the sum is too large, although no element is too large
+  // Both sums saturate. Without saturation, the sum of each thread's 4096 elements would wrap to 0.
   CHECK((sum(8192.0f, 1024).exact == sum(3e38f, 8192).exact));
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("exact numerics refuse other types and other floating-point modes") {
   }
 #ifdef __x86_64__
   const unsigned int before = _mm_getcsr();
-  // The modes: flush subnormal results, flush subnormal operands, round down.
+  // The three modes are: flush subnormal results, flush subnormal operands, round down.
   for (const unsigned int mode : {0x8000u, 0x0040u, 0x2000u}) {
     _mm_setcsr(before | mode);
     const std::string said = refusal([] { exact_numerics(); });

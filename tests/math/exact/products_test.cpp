@@ -10,8 +10,8 @@ using namespace chorale;
 
 namespace {
 
-// y[m,n] by definition: for each block of k, a chain of fused multiply-adds in f32; each chain is rounded to an integer,
-// and the integers are added to y.
+// Computes y[m,n] by definition. For each block of k, a chain of fused multiply-adds runs in f32. Each chain is rounded to
+// an integer, and the integers are added to y.
 void plain_blocks(const float* x, std::int64_t along, std::int64_t across, const float* w, std::int64_t m, std::int64_t n,
                   std::int64_t k, std::int64_t block, double scale, std::int64_t* y) {
   for (std::int64_t i = 0; i < m; ++i)
@@ -56,9 +56,9 @@ std::vector<double> product_in_double(const Tensor& x, const Tensor& w) {
 struct Size {
   std::int64_t m, k, n, block;
 };
-// These sizes have partial tiles in every direction and short last blocks. In some sizes, k is longer than the piece that
-// the kernel packs at a time, so chains and sums continue in the next piece. The last two sizes have more rows or columns
-// than are packed at a time.
+// Sizes with partial tiles in every direction and short last blocks. In some sizes, k exceeds the piece that the kernel
+// packs at a time, so chains and sums continue in the next piece. The last two sizes have more rows or columns than the
+// kernel packs at a time.
 constexpr Size sizes[] = {{1, 1, 1, 1},       {1, 33, 100, 8},     {3, 17, 31, 5},     {6, 64, 64, 64},
                           {7, 100, 65, 32},   {31, 48, 33, 16},    {100, 31, 17, 100}, {13, 1100, 70, 64},
                           {20, 1537, 5, 700}, {2060, 515, 3, 512}, {7, 520, 150, 512}};
@@ -135,7 +135,7 @@ TEST_CASE("the ranks' partial products add up to the product of one rank if each
     CHECK(same_bits(sum, expected));
     CHECK(highest == site.highest);
   }
-  // Controls: shards that cut through blocks change the bits, and so do sums of floats.
+  // Negative controls. Shards that cut through blocks change the bits, and so do sums of floats.
   const auto [cut, expected, highest] = over_ranks(2, 3, false);
   CHECK_FALSE(same_bits(cut, expected));
   const auto [floats, settled, other] = over_ranks(3, block, true);
@@ -185,7 +185,7 @@ TEST_CASE("exact weight gradients do not depend on the split into micro-batches"
   CHECK(same_bits(whole, plain));
   for (const std::int64_t splits : {1, 2, 4, 8, 24})
     for (const int threads : {1, 2}) CHECK(same_bits(gradient(splits, 16, splits % 4 == 0, threads), whole));
-  CHECK_FALSE(same_bits(gradient(1, 24, false, 1), whole));  // control: another leaf (block of rows) gives other bits
+  CHECK_FALSE(same_bits(gradient(1, 24, false, 1), whole));  // control: a different leaf size changes the bits
 
   SumSite site{.name = "dw", .sum = SumOf::weight_gradients, .addends = rows / 16};
   std::vector<double> values = doubles(whole);

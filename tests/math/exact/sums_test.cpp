@@ -11,7 +11,7 @@ using namespace chorale;
 
 namespace {
 
-// An order of the rows of a batch, and the number of pieces into which they are then split.
+// An order of the rows of a batch, and the number of pieces into which the ordered rows are split.
 struct Rows {
   std::vector<std::int64_t> order;
   std::int64_t pieces;
@@ -21,7 +21,7 @@ std::vector<Rows> ways_to_go_through(std::int64_t rows) {
   std::vector<std::int64_t> forward(static_cast<std::size_t>(rows)), backward, mixed;
   std::iota(forward.begin(), forward.end(), 0);
   backward.assign(forward.rbegin(), forward.rend());
-  for (std::int64_t i = 0; i < rows; ++i) mixed.push_back(i * 7 % rows);  // a permutation, since rows is not a multiple of 7
+  for (std::int64_t i = 0; i < rows; ++i) mixed.push_back(i * 7 % rows);  // a permutation: 7 does not divide `rows`
   return {{forward, 1}, {forward, 2}, {backward, 1}, {mixed, 4}, {mixed, 8}};
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("exact sums over tokens are the same in any order, in any pieces, on a
       CHECK(again.highest == first.highest);
     }
 
-  // Compare with sums in double.
+  // Compares with sums in double.
   const auto g = doubles(dy), v = doubles(x), s = doubles(stats), l = doubles(losses);
   std::vector<double> bias(width), gain(width), table(words * width);
   for (std::size_t i = 0; i < rows; ++i)

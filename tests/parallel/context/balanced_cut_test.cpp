@@ -1,5 +1,5 @@
-// Cuts that balance the load of packed documents: the assignment of blocks, its balance, and training under such cuts
-// compared with one rank.
+// Tests cuts that balance the load of packed documents. Covers the assignment of blocks and its balance. Training under such
+// cuts is compared with one rank.
 #include "parallel/context/balanced_cut.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 using Positions = std::vector<std::int32_t>;
 
-// The positions in samples of random documents.
+// Returns each token's position in its document, for samples of random documents.
 Positions positions_of(std::int64_t samples, std::int64_t sequence, std::int64_t mean, std::int64_t first_sample = 0) {
   const auto length = static_cast<std::size_t>(sequence);
   Positions inputs(length), targets(length), all(length * static_cast<std::size_t>(samples));
@@ -32,7 +32,7 @@ std::span<const std::int32_t> sample_of(const Positions& positions, std::size_t 
   return std::span(positions).subspan(sample * static_cast<std::size_t>(sequence), static_cast<std::size_t>(sequence));
 }
 
-// The number of pairs of the busiest rank divided by the mean, over all samples together.
+// The attention pairs of the busiest rank divided by the mean over the ranks. The pairs of all samples are added.
 double imbalance(const std::vector<TokenCut>& cuts, const Positions& positions) {
   std::vector<double> pairs(static_cast<std::size_t>(cuts.front().ranks()));
   for (std::size_t sample = 0; sample < cuts.size(); ++sample)
@@ -89,7 +89,7 @@ TEST_CASE("a sample of one document is cut as by zigzag, and others make up for 
   CHECK(!same(cuts[1], TokenCut(4096, 4, &token_cut_named("zigzag"))));
 }
 
-// The example of balanced_cut.hpp: eight blocks of one token.
+// The example of balanced_cut.hpp with eight blocks of one token.
 TEST_CASE("the costliest block goes first, to the rank with the least work that has room") {
   const Positions positions{0, 1, 2, 3, 4, 0, 1, 0};
   const std::vector<TokenCut> cuts = balanced_cuts(TokenCut(8, 2, &token_cut_named("balanced")), positions);
@@ -99,8 +99,8 @@ TEST_CASE("the costliest block goes first, to the rank with the least work that 
   CHECK(imbalance({TokenCut(8, 2, &token_cut_named("zigzag"))}, positions) == Approx(22.0 / 15));
 }
 
-// Compares the busiest rank's pairs with the mean, over 50 micro-batches of random documents with 1000 tokens on average. A
-// single sample of 2048 tokens gives each rank only two blocks of 256: too few to balance.
+// Compares the busiest rank's pairs with the mean, over 50 micro-batches of random documents with 1000 tokens on average.
+// From a single sample of 2048 tokens, each rank gets only two blocks of 256, which are too few to balance.
 TEST_CASE("random documents are uneven under zigzag, and nearly even under a balanced cut") {
   struct Row {
     std::int64_t sequence, samples, ranks;
@@ -168,7 +168,8 @@ void is_one_rank(const std::function<TrainingOptions(const Layout&)>& options_of
   }
 }
 
-// 41 tokens have leaves of 4, the last of 1; five tokens have leaves of 1, too few for a zigzag of three ranks.
+// A sequence of 41 tokens has leaves of 4 tokens and a last leaf of 1. A sequence of 5 tokens has leaves of 1, which are too
+// few for a zigzag over three ranks.
 TEST_CASE("with gather and a balanced cut, packed samples have the bits of one rank", "[threads]") {
   for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama})
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
@@ -192,7 +193,7 @@ TEST_CASE("with gather and a balanced cut, packed samples have the bits of one r
       {"dp1.cp2", "dp1.cp3", "dp1.tp2.cp3"});
 }
 
-// As in context_test.cpp, but packed.
+// The same test as in context_test.cpp, but with packed samples.
 TEST_CASE("with a balanced cut, experts have the bits of one rank, however tokens are routed", "[threads]") {
   const std::pair<const char*, std::function<void(Experts&)>> ways[] = {
       {"balance by sequence", [](Experts&) {}},

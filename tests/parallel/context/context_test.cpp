@@ -1,4 +1,4 @@
-// How a sequence is cut among context-parallel ranks, and how much the schemes send.
+// Tests how a sequence is cut among context-parallel ranks, and how many bytes the schemes send.
 #include "parallel/context/context.hpp"
 
 #include <algorithm>
@@ -53,20 +53,21 @@ TEST_CASE("the last of c contiguous ranks has 2 - 1/c times the mean work, and z
     const double c = static_cast<double>(ranks);
     CHECK(imbalance(TokenCut(4096, ranks, &token_cut_named("contiguous"))) == Approx(2 - 1 / c));
     CHECK(imbalance(TokenCut(4096, ranks, &token_cut_named("zigzag"))) == Approx(1));
-    CHECK(imbalance(TokenCut(4096, ranks, &token_cut_named("striped"))) <= 1 + (c - 1) / 16);  // of 16 blocks
+    CHECK(imbalance(TokenCut(4096, ranks, &token_cut_named("striped"))) <= 1 + (c - 1) / 16);  // 16 blocks
   }
 }
 
-// The elements that a rank sends in a step, per layer and sample. Rank r has n(r) of s tokens; h and h_kv are the widths of
-// all heads and of all key heads on a tensor rank. With even shares these equal the formulas of docs/parallel.md.
+// The elements that a rank sends in a step, per layer and sample. Rank r has n(r) of s tokens. On a tensor rank, h is the
+// width of all heads, and h_kv is the width of all key heads. With even shares, these formulas equal those of
+// docs/parallel.md.
 //
-//   gather    keys and values forward, again backward, and their gradients, by ring algorithms
-//   ring      the same: in a turn, a rank passes on all shares but that of its successor; of gradients, all but its own
-//   ulysses   gives its tokens of other ranks' heads, and then other ranks' tokens of its heads; backward likewise.
-//             If ranks share key heads, each gets copies of h_kv / groups, and the gradients of keys are reduce-scattered
+//   gather    sends keys and values forward and again backward, and sends their gradients, all by ring algorithms
+//   ring      sends as much: in a turn, a rank passes on all shares except its successor's; gradients: all except its own
+//   ulysses   sends its tokens for other ranks' heads, then other ranks' tokens for its heads; the same backward.
+//             If ranks share key heads, each gets copies of width h_kv / groups, and gradients of keys are reduce-scattered
 //
 // ulysses-ring works like ulysses among `inner` adjacent ranks, and then like ring with a part of the heads. If `inner` is
-// the number of all ranks, it equals ulysses.
+// the number of all ranks, ulysses-ring equals ulysses.
 std::int64_t elements_sent(std::string scheme, std::int64_t inner, const TokenCut& cut, std::int64_t rank, std::int64_t h,
                            std::int64_t h_kv, std::int64_t groups) {
   if (scheme == "ulysses-ring" && inner > 0 && inner < cut.ranks()) {
@@ -83,7 +84,7 @@ std::int64_t elements_sent(std::string scheme, std::int64_t inner, const TokenCu
   return 2 * h_kv * (2 * (s - next) + s - own);
 }
 
-// Each scheme; the schemes with two levels also with two ranks per group.
+// Returns each scheme. Schemes with two levels are listed again with two ranks per group.
 std::vector<std::pair<std::string, std::int64_t>> named_and_inner() {
   std::vector<std::pair<std::string, std::int64_t>> all;
   for (const ContextScheme& scheme : context_schemes()) {
@@ -125,7 +126,7 @@ TEST_CASE("the elements that each scheme sends equal the closed forms, also with
       }
 }
 
-// A sequence of 41 tokens has leaves of 4, the last of 1.
+// A sequence of 41 tokens has leaves of 4 tokens and a last leaf of 1.
 TEST_CASE("the schemes that say so have the bits of one rank, with any cut of a sequence of prime length", "[threads]") {
   const auto options_of = [](const Layout& layout) {
     TrainingOptions options = test::options_for("exact", layout);
@@ -174,7 +175,7 @@ TEST_CASE("under ulysses, ranks that share key heads have the bits of one rank",
   }
 }
 
-// 19 tokens have leaves of 2, the last of 1, so three ranks have unequal numbers of leaves.
+// A sequence of 19 tokens has leaves of 2 tokens and a last leaf of 1. So three ranks have unequal numbers of leaves.
 TEST_CASE("ranks that divide both sequences and experts have the bits of one rank, however tokens are routed", "[threads]") {
   const std::pair<const char*, std::function<void(Experts&)>> ways[] = {
       {"balance by sequence", [](Experts&) {}},

@@ -1,12 +1,13 @@
-// A needle in a long sequence: the last 32 tokens ask which needle was hidden among the first 64. All other tokens are the
-// same, and only the answers count in the loss. A model that cannot attend over the whole sequence stays at the loss of
-// guessing, ln 2 = 0.69. A model that loses gradients between context ranks may still learn, but later. So the losses along
-// the way must also equal those of one rank.
+// A needle in a long sequence. The last 32 tokens ask which needle was hidden among the first 64 tokens. All other tokens
+// are equal, and only the answers count in the loss. A model that cannot attend over the whole sequence stays at the loss of
+// guessing, ln 2 = 0.69. A model that loses gradients between context ranks may still learn, but later. So all losses during
+// the training must also equal those of one rank.
 //
 //   inputs    noise  needle  noise  noise  …  noise  ask     ask     ask
 //   targets     –      –       –      –          –   needle  needle  needle
 //
-// The cut is contiguous: the first rank has the needle, the last one asks. With a zigzag cut, one rank would have both.
+// The cut is contiguous, so the first rank has the needle and the last rank has the questions. With a zigzag cut, one rank
+// would have both.
 #include <algorithm>
 #include <cmath>
 
@@ -21,8 +22,8 @@ constexpr int needles = 2, vocabulary = 8, places = 64, asks = 32;
 constexpr std::int32_t ask = 0, first_needle = 1, noise = 4;
 
 // Attention starts nearly uniform, so each of 4096 tokens gets a weight of about 1/4096, and the needle's gradient is small.
-// A batch has equally many samples of each needle, so that guessing has no gradient that drowns it. For the same reason
-// there is only one noise token.
+// Each needle occurs in the same number of samples of a batch. So there is no larger gradient from guessing that would hide
+// the needle's gradient. For the same reason, there is only one noise token.
 ReadSamples haystack(std::int64_t sequence) {
   return [sequence](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
     for (std::int64_t i = 0; i < samples; ++i) {
@@ -39,8 +40,8 @@ ReadSamples haystack(std::int64_t sequence) {
   };
 }
 
-// Queries and keys are normed, so attention scores are large enough to learn from at the start. The rotary base is so large
-// that most elements of a head hardly depend on the distance.
+// Queries and keys are normalized, so attention scores are large enough to learn from at the start. The rotary base is so
+// large that most elements of a head hardly depend on the distance.
 TrainingOptions options_of(std::int64_t sequence, DType compute) {
   TrainingOptions o{.shape = {ModelFamily::llama, 2, 4, 4, 32, 64, sequence, vocabulary}};
   o.shape.head = 16;
@@ -54,7 +55,7 @@ TrainingOptions options_of(std::int64_t sequence, DType compute) {
   return o;
 }
 
-// The loss after each tenth of the training, or after each step of a short one.
+// The losses after each tenth of the training. A short training returns the loss after each step.
 std::vector<double> losses(const TrainingOptions& options, int steps, Mesh mesh, Memory& memory) {
   SystemClock clock;
   Training training(options, std::move(mesh), memory, clock);
@@ -74,8 +75,8 @@ void print(std::int64_t sequence, const char* ranks, const std::vector<double>& 
   std::fflush(stdout);
 }
 
-// Where the loss falls steeply, a rounding in f32 can delay a run by a few steps. So in f32, a loss must match a one-rank
-// loss from up to a tenth of the training earlier or later. In f64 the losses must be the same.
+// Where the loss falls steeply, a rounding error in f32 can delay a run by a few steps. So in f32, each loss may match a
+// one-rank loss that is up to a tenth of the training earlier or later. In f64, the losses must be equal.
 std::string difference(const std::vector<double>& seen, const std::vector<double>& alone, DType compute) {
   const std::size_t shift = compute == DType::f64 ? 0 : 1;
   const double rounding = compute == DType::f64 ? 1e-6 : 1e-3;
@@ -89,7 +90,7 @@ std::string difference(const std::vector<double>& seen, const std::vector<double
   return "";
 }
 
-// Trains on one rank. Every scheme must have the same losses under cp4, and end with a loss of at most `end`.
+// Trains on one rank, and with every scheme under cp4. All must have the same losses, and end with a loss of at most `end`.
 std::vector<double> losses_as_on_one_rank(std::int64_t sequence, int steps, DType compute, double end) {
   HostMemory host;
   TrainingOptions options = options_of(sequence, compute);
@@ -119,8 +120,7 @@ TEST_CASE("a model learns to copy a token over 256 positions under cp4, as on on
   finds_the_needle(256, 60, DType::f64);
 }
 
-// In f64, attention runs in plain loops, and all 40 steps would take an hour. So f64 only shows that the first steps are the
-// same.
+// In f64, attention runs in plain loops, and all 40 steps would take an hour. So only the first steps are compared in f64.
 TEST_CASE("a model learns to copy a token over 4096 positions under cp4, as on one rank", "[threads][.]") {
   losses_as_on_one_rank(4096, 3, DType::f64, 2);
   finds_the_needle(4096, 40, DType::f32);

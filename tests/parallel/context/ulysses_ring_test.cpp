@@ -1,5 +1,5 @@
-// Context parallelism on two levels: which ranks form groups, whether results equal those of one rank, the bytes that cross
-// hosts, and what is refused.
+// Tests context parallelism on two levels. Covers the groups of ranks, results compared with one rank, the bytes that cross
+// hosts, and refused layouts.
 #include "parallel/context/context.hpp"
 #include "parallel/mesh/placement.hpp"
 #include "parallel/mesh/pretended_axis.hpp"
@@ -32,7 +32,8 @@ TEST_CASE("the ranks that exchange heads are those of a host, or as many adjacen
   CHECK(parts_of({0, 0, 0, 1}, 2) == Numbers{0, 0, 1, 1});
 }
 
-// Twelve key heads are not divisible by eight ranks of one host, but by the four ranks of each of two hosts.
+// Twelve key heads cannot be divided among eight ranks of one host, but can be divided among the four ranks of each of two
+// hosts.
 TEST_CASE("whether ranks can use ulysses-ring depends on their hosts, which may be known late") {
   ModelShape shape = test::options_for("fast", {}).shape;
   shape.heads = shape.groups = 12;
@@ -74,10 +75,10 @@ TEST_CASE("an order of the axes is chosen in which each host has as many context
   turned.order = {"cp", "dp"};
   CHECK_THAT(why_not(turned), says("on hosts with 2, 1 of them"));
   const OrderChoice choice = cheapest_order(three, why_not, {{"dp", 1000}, {"cp", 1}}, dealt);
-  CHECK(choice.order.empty());  // dp,cp sends more across hosts, but cp,dp is impossible
+  CHECK(choice.order.empty());  // the order dp,cp sends more across hosts, but cp,dp is impossible
 }
 
-// Ranks 0 and 3 are on one host. In the rings 0–1 and 3–2, the index of a rank is the number of its host.
+// Ranks 0 and 3 are on one host. In the rings 0–1 and 3–2, the index of each rank is its host number.
 TEST_CASE("parts across hosts have a rank of each host, in the order of the hosts") {
   CommunicationTime time;
   for (int rank = 0; rank < 4; ++rank) {
@@ -117,7 +118,7 @@ TEST_CASE("a host has all tokens of its ranks, and under zigzag adjacent ranks h
 
 TrainingOptions options_for(const Layout& layout, ModelFamily family = ModelFamily::llama, bool packed = false) {
   TrainingOptions options = test::options_for("fast", layout);
-  options.shape.family = family, options.shape.sequence = 53;  // leaves of 4, the last of 1
+  options.shape.family = family, options.shape.sequence = 53;  // leaves of 4 tokens and a last leaf of 1
   options.shape.heads = 12, options.shape.groups = 4;
   options.compute = DType::f64, options.batch.packed = packed;
   options.context.scheme = &context_scheme_named("ulysses-ring");
@@ -161,10 +162,10 @@ TEST_CASE("with dropout, packed documents and unequal shares, ulysses-ring has t
   }
 }
 
-// The part of a rank's bytes that crosses hosts, per step, layer and sample, in elements. Its host has N of s tokens.
+// The elements that a rank sends to other hosts, per step, layer and sample. The rank's host has N of s tokens.
 //
-//   ulysses        it sends its tokens of the heads of other hosts' ranks, and their tokens of its heads; backward likewise
-//   ulysses-ring   like a ring of hosts with h_kv/u; nothing else crosses
+//   ulysses        sends its tokens for the heads of other hosts' ranks, and their tokens for its heads; the same backward
+//   ulysses-ring   sends as much as a ring of hosts with the width h_kv/u; nothing else crosses hosts
 TEST_CASE("across hosts, ulysses-ring sends only what its ring sends, and with 4 queries per key head less than ulysses") {
   const Layout layout = parse_layout("dp1.cp4", 0);
   for (const std::vector<int>& hosts : {std::vector{0, 0, 1, 1}, {0, 1, 1, 0}})
@@ -216,8 +217,8 @@ TEST_CASE("numbers of ranks that do not fit ulysses-ring are refused, with numbe
   limits.context.inner = 2;
   CHECK(fits(parse_layout("dp1.cp6", 6), (limits.world = 6, limits)));
 
-  // Six ranks of one host could share two key heads. But these ranks are on two hosts, which is known only once they have
-  // started.
+  // Six ranks of one host could share two key heads. But these ranks are on two hosts, and hosts are known only after the
+  // ranks have started.
   const Layout layout = parse_layout("dp1.cp6", 0);
   TrainingOptions options = options_for(layout);
   options.shape.heads = 6, options.shape.groups = 2;

@@ -1,5 +1,5 @@
-// Balancing of experts by the counts of whole steps: how biases change, when they do not, and that neither layouts nor
-// checkpoints change a bit. tests/math/routing_test.cpp tests how biases and counts affect a single routing.
+// Tests the balancing of experts by the counts of whole steps. Tests when and how biases change. Neither layouts nor
+// checkpoints may change a bit. tests/math/routing_test.cpp tests how biases and counts affect a single routing.
 #include "parallel/generation/generation.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/state/resume.hpp"
@@ -48,7 +48,7 @@ TEST_CASE("a bias rises if fewer tokens than the mean chose its expert, and fall
 }
 
 TEST_CASE("biases make the loads of experts more equal") {
-  const auto unevenness = [](bool biased) {  // mean square of the loads' deviations, in the last of 30 steps
+  const auto unevenness = [](bool biased) {  // mean squared deviation of the loads in the last of 30 steps
     HostMemory host;
     TrainingOptions options = balanced({});
     options.shape.experts.bias = biased, options.shape.experts.bias_rate = 0.002, options.shape.experts.balance = 0;

@@ -1,4 +1,5 @@
-// Counts of how often experts are chosen: integers for a whole step, which neither layouts nor recomputation change.
+// Tests how many times each expert is chosen in a whole step. These counts are integers, and neither layouts nor
+// recomputation may change them.
 #include <fmt/ranges.h>
 
 #include "tests/catch.hpp"
@@ -20,7 +21,7 @@ Steps counts_alone(const TrainingOptions& options) {
   return test::Run(options, Mesh(), host).steps(2).seen.choices;
 }
 
-constexpr std::int64_t choices_of_a_block = 12 * 12 * 2;  // sequences × their tokens × choices per token
+constexpr std::int64_t choices_of_a_block = 12 * 12 * 2;  // sequences × tokens × choices per token
 
 TEST_CASE("every choice of a step is counted once, and drops are counted beside them") {
   for (const double capacity : {0.0, 0.7}) {
@@ -28,7 +29,7 @@ TEST_CASE("every choice of a step is counted once, and drops are counted beside 
     test::Run run(options_on({}, capacity), Mesh(), host);
     run.steps(1);
     const ChoiceCounts& counts = run.training.choices();
-    REQUIRE(counts.blocks() == 2);  // every second of the four blocks has experts
+    REQUIRE(counts.blocks() == 2);  // two of the four blocks have experts
     std::int64_t dropped = 0;
     for (std::int64_t block = 0; block < 2; ++block) {
       const auto chosen = counts.chosen(block);

@@ -1,9 +1,11 @@
-// Dispatch by host, measured at the network interfaces of several hosts. With uniformly drawn experts it must send D(g)/k of
-// the bytes of a plain dispatch, within three standard deviations (D(g): parallel/experts/experts_by_host.hpp).
+// Measures dispatch by host at the network interfaces of several hosts. If experts are drawn uniformly, it must send D(g)/k
+// of the bytes of a plain dispatch, within three standard deviations. D(g) is defined in
+// parallel/experts/experts_by_host.hpp.
 //
-// Per token, let a be the number of other hosts that it goes to, and b the number of its experts there. The bytes of both
-// dispatches then have the ratio r = Σa/Σb, which approaches R = E[a]/E[b] = D(g)/k. For T tokens its deviation is about
-// σ(a − R·b) / (E[b]·√T). On one host nothing crosses an interface, so only the runs on several hosts check anything.
+// For each token, let a be the number of other hosts to which it is sent, and b the number of its experts on these hosts.
+// The bytes of both dispatches then have the ratio r = Σa/Σb, which approaches R = E[a]/E[b] = D(g)/k. For T tokens, the
+// standard deviation of r is about σ(a − R·b) / (E[b]·√T). On a single host, no bytes cross an interface, so the test needs
+// several hosts.
 #include <bit>
 #include <cmath>
 #include <set>
@@ -27,7 +29,7 @@ struct Expected {
   double ratio = 0, deviation = 0;
 };
 
-// Over all choices of k experts by a token on host 0; each of the `hosts` hosts has the same number of experts.
+// Computed over all choices of k experts by a token on host 0. Each of the `hosts` hosts has the same number of experts.
 Expected expected_ratio(int hosts, double all_tokens) {
   const auto of_other_hosts = ((1U << experts) - 1) & ~((1U << (experts / hosts)) - 1);
   double choices = 0, a1 = 0, b1 = 0, a2 = 0, b2 = 0, ab = 0;
@@ -42,7 +44,7 @@ Expected expected_ratio(int hosts, double all_tokens) {
   return {r, std::sqrt((a2 - 2 * r * ab + r * r * b2) / choices) / (b1 / choices * std::sqrt(all_tokens))};
 }
 
-// The bytes that the interfaces of all hosts send during `work`; the result is on rank 0.
+// The bytes that the interfaces of all hosts send during `work`. Only rank 0 gets the result.
 template <class Work>
 double bytes_sent(const Axis& axis, Clock& clock, Work work) {
   const auto all_sent = [&] {
@@ -84,7 +86,7 @@ TEST_CASE("at the network interfaces, a dispatch by host sends the expected shar
     const ExpertRows home{.experts = experts, .leaves = 1, .counts = routing.counts};
     const auto sent_by = [&](const ExpertParallel& exchange) {
       const ExpertRows here = exchange.here(home, routing, context);
-      exchange.dispatch(x, nullptr, routing.places, home, here, context);  // opens connections
+      exchange.dispatch(x, nullptr, routing.places, home, here, context);  // the first call opens connections
       return bytes_sent(axis, clock, [&] { exchange.dispatch(x, nullptr, routing.places, home, here, context); });
     };
     const double plain = sent_by(ExpertParallel(axis)), by_host = sent_by(ExpertsByHost(axis));

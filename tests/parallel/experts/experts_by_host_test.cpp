@@ -1,5 +1,5 @@
-// Dispatch by host: experts get the same rows as from a plain dispatch, a token crosses to a host only once, and training is
-// bit-identical to one rank.
+// Tests dispatch by host. Experts must get the same rows as from a plain dispatch. A token must be sent only once to each
+// other host. Training must be bit-identical to one rank.
 #include "parallel/experts/experts_by_host.hpp"
 
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@
 namespace chorale {
 namespace {
 
-using Hosts = std::vector<int>;  // by rank
+using Hosts = std::vector<int>;  // the host of each rank
 
 // Runs `body(mesh, memory)` on every rank of a layout, like test::on_thread_mesh, but as if the ranks were on these hosts.
 template <class Body>
@@ -36,7 +36,7 @@ std::string on_hosts(const Layout& layout, const Hosts& hosts, Body body) {
 
 constexpr std::int64_t experts = 12, chosen = 3, width = 5;
 
-// Each rank has its own number of tokens; the second has none. With a capacity some choices are dropped.
+// Ranks have different numbers of tokens, and the second rank has none. With a capacity, some choices are dropped.
 Routing random_routing(std::int64_t rank, double capacity, Context& context) {
   const std::int64_t tokens = rank == 1 ? 0 : 24 + 8 * rank;
   const Tensor logits = context.typed({tokens, experts}, DType::f32);
@@ -45,7 +45,7 @@ Routing random_routing(std::int64_t rank, double capacity, Context& context) {
   return route(logits, rule, 8, context.memory, context.queue);
 }
 
-// How often this rank's tokens go to other hosts.
+// The number of times that tokens of this rank are sent to other hosts.
 std::int64_t crossings(const Routing& routing, const Axis& axis) {
   const auto chosen_experts = routing.chosen.values<std::int32_t>(), places = routing.places.values<std::int32_t>();
   const auto host_of = [&](std::int64_t rank) { return axis.hosts()[static_cast<std::size_t>(rank)]; };
@@ -65,7 +65,7 @@ std::string wrong_dispatch(Axis& axis, double capacity, Context& context) {
   const ExpertsByHost by_host(axis);
   const Routing routing = random_routing(axis.rank(), capacity, context);
   const ExpertRows home{.experts = experts, .leaves = routing.places.dim(0) / 8, .counts = routing.counts};
-  // All ranks must have the same number of leaves. Here a leaf is a rank's whole micro-batch.
+  // All ranks must have the same number of leaves. In this test, a leaf is a rank's whole micro-batch.
   ExpertRows one_leaf{.experts = experts, .leaves = 1, .counts = {}};
   for (std::int64_t e = 0; e < experts; ++e) one_leaf.counts.push_back(home.of(e));
   const ExpertRows here = plain.here(one_leaf, routing, context), too = by_host.here(one_leaf, routing, context);
@@ -129,7 +129,7 @@ TEST_CASE("training that dispatches by host has the bits of one rank", "[threads
   }
 }
 
-// C(n − m, k) / C(n, k): the probability that none of m experts is among the k that are chosen out of n.
+// C(n − m, k) / C(n, k), the probability that none of m experts is among the k experts chosen out of n.
 double none_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   double share = 1;
   for (std::int64_t i = 0; i < k; ++i) share *= static_cast<double>(n - m - i) / static_cast<double>(n - i);
@@ -155,7 +155,7 @@ TEST_CASE("with uniformly drawn experts, tokens cross hosts as often as probabil
             exchange.dispatch(x, nullptr, routing.places, home, here, context);
             return axis.account().entries[static_cast<std::size_t>(Collective::all_to_all)].crossing / 4;
           };
-          const double crosses = 1 - none_of(experts / 2, experts, chosen);  // for each token
+          const double crosses = 1 - none_of(experts / 2, experts, chosen);  // probability per token
           const double expected = tokens * crosses, deviation = std::sqrt(expected * (1 - crosses));
           const std::int64_t by_host = rows_across(ExpertsByHost(axis)), plain = rows_across(ExpertParallel(axis));
           if (std::abs(static_cast<double>(by_host) - expected) > 3 * deviation)

@@ -1,4 +1,5 @@
-// Expert parallelism: rows are sent to the rank that has their expert and back, and training is bit-identical to one rank.
+// Tests expert parallelism. Each row is sent to the rank that has the row's expert, and back. Training must be bit-identical
+// to one rank.
 #include "parallel/experts/experts.hpp"
 
 #include <fmt/ranges.h>
@@ -15,11 +16,12 @@
 namespace chorale {
 namespace {
 
-// The exchange alone. The values of a row say its rank, its expert, its leaf, and its index among their rows.
+// Tests of the exchange alone. The values of a row are its rank, its expert, its leaf, and its index among the rows with the
+// same rank, expert and leaf.
 
 constexpr std::int64_t all_experts = 8, leaves = 2, width = 3;
 
-// How a rank's rows are spread over experts. The last two leave experts or ranks without rows.
+// The distribution of a rank's rows over experts. With the last two, some experts or ranks have no rows.
 enum class Routing { balanced, uneven, to_one, from_one };
 
 std::int64_t rows_of(Routing routing, std::int64_t rank, std::int64_t expert, std::int64_t leaf) {
@@ -42,7 +44,7 @@ ExpertRows home_rows(Routing routing, std::int64_t rank) {
   return home;
 }
 
-// The places of rows that are already sorted by expert.
+// Returns the places of rows that are already sorted by expert.
 Tensor in_place(const Tensor& rows, Context& context) {
   const Tensor places = context.typed({rows.dim(0), 1}, DType::i32, Category::workspace);
   if (!places.phantom()) std::iota(places.values<std::int32_t>().begin(), places.values<std::int32_t>().end(), 0);
@@ -82,7 +84,7 @@ std::string wrong_exchange(Axis& axis, Context& context, Routing routing) {
   const Tensor back = exchange.start_combine(arrived, home, here, context)();
   if (back.dim(0) != home.all() || !std::ranges::equal(back.values<float>(), given)) return "the rows did not come back";
   const Account::Entry& sent = axis.account().entries[static_cast<std::size_t>(Collective::all_to_all)];
-  const std::int64_t bytes = (leaving + arriving) * width * 4;  // with each call, a rank sends only rows that leave it
+  const std::int64_t bytes = (leaving + arriving) * width * 4;  // in each call, a rank sends only rows for other ranks
   if (sent.calls != 2 || sent.bytes != bytes)
     return fmt::format("{} bytes were sent in {} calls, {} in 2 were expected", sent.bytes, sent.calls, bytes);
   return "";
@@ -102,7 +104,7 @@ TEST_CASE("rows travel to the ranks of their experts and back", "[threads]") {
     }
 }
 
-// Rank 0 calls start_combine only after it has looked whether rank 1 returned from its own call.
+// Rank 0 calls start_combine only after it has checked whether rank 1 has returned from start_combine.
 TEST_CASE("a rank computes while its rows return, unless it is to wait", "[threads]") {
   for (const bool overlaps : {true, false}) {
     INFO((overlaps ? "overlapped" : "blocking"));
@@ -160,7 +162,7 @@ TEST_CASE("a plan of the exchange counts the bytes of balanced routing", "[threa
         }) == "");
 }
 
-// Training.
+// Tests of training.
 
 TrainingOptions with_experts(const char* numerics, const Layout& layout) {
   TrainingOptions options = test::options_for(numerics, layout);
@@ -244,7 +246,7 @@ TEST_CASE("a rank stores and saves only its own experts, and every other layout 
                 matrices += p->name.find(".expert.") != p->name.npos;
               save_checkpoint(folder, metadata_of(run.training, ""), state_to_save(run.training),
                               peers_of(run.training.mesh()));
-              const std::int64_t own = 2 * 2 * 4 / from.expert_ranks();  // blocks with experts, matrices, experts
+              const std::int64_t own = 2 * 2 * 4 / from.expert_ranks();  // blocks × matrices × experts
               return matrices == own ? "" : fmt::format("the rank has {} matrices of experts, not {}", matrices, own);
             }) == "");
     for (const Layout& to : layouts) {

@@ -1,5 +1,6 @@
-// How many units ahead ZeRO-3 gathers values (--prefetch-units): no bit and no sent byte depends on it, memory is as
-// planned, and `auto` takes more than one unit only where the machine file's prices predict a gain.
+// Tests --prefetch-units, the number of units that ZeRO-3 gathers ahead. Neither results nor sent bytes may depend on this
+// number, and memory must be as planned. `auto` chooses more than one unit only where the machine file's prices predict a
+// gain.
 #include "parallel/forecast/prefetch.hpp"
 
 #include "parallel/forecast/step.hpp"
@@ -16,7 +17,8 @@ TrainingOptions options_of(const Layout& layout, std::int64_t units) {
   return options;
 }
 
-// Calls that ranks make in different orders end with an error, so this also shows that the order is the same on all ranks.
+// If ranks made their calls in different orders, an error would result. So the test also shows that the order is the same on
+// all ranks.
 TEST_CASE("no bit depends on how many units ahead values are gathered", "[threads]") {
   const test::TemporaryFolder folder;
   for (const char* word : {"dp1.z3", "dp2.z3", "dp4.z3", "dp2.rep2.z3", "dp2.rep2.z3.hpz", "dp2.tp2.z3.sp", "dp2.pp2.z3",
@@ -71,7 +73,8 @@ TEST_CASE("memory and bytes are as planned however many units ahead values are g
     }
 }
 
-// If the head is untied, each unit is one bucket. While a unit computes, this unit and the units ahead are whole.
+// If the head is untied, each unit is one bucket. While a unit computes, all values of this unit and of the units ahead are
+// in memory.
 TEST_CASE("one unit and the units ahead are whole at once") {
   const Layout layout = parse_layout("dp2.z3", 0);
   for (const std::int64_t ahead : {1, 2, 3, 4, 8}) {
@@ -94,7 +97,7 @@ TEST_CASE("one unit and the units ahead are whole at once") {
   }
 }
 
-// Two hosts with cores of this speed.
+// A request for two hosts whose products and attention run at `flops`.
 PlanRequest across(double flops) {
   Machine machine{.signature = machine_signature(), .cores = 2};
   machine.computes.push_back(

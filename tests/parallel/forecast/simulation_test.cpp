@@ -1,4 +1,4 @@
-// The simulation of a step shares cores and links as simulation.hpp says.
+// Tests that the simulation of a step shares cores and links as simulation.hpp says.
 #include "parallel/forecast/simulation.hpp"
 
 #include "tests/catch.hpp"
@@ -20,7 +20,8 @@ StepTime of_two(const Script& a, const Script& b, const forecast::Site& site,
   return simulate({&a, &b}, groups, site, one_each);
 }
 
-// Begins a call, computes, and waits for the call. Between hosts, the link is busy for `link` seconds of the call.
+// A script that begins a call, computes, and waits for the call. Between hosts, the link is busy for `link` seconds of the
+// call.
 Script overlapped(double work, double call, double link = 100) {
   Script script;
   const int number = script.begin({.group = "dp", .seconds = call, .link = link});
@@ -35,7 +36,7 @@ Script overlapped(double work, double call, double link = 100) {
 TEST_CASE("ranks that outnumber the cores of their machine share them") {
   CHECK(of_two(works(4), works(4), forecast::Site::one_host(2, 2)).seconds == Approx(4));
   const StepTime shared = of_two(works(4), works(2), forecast::Site::one_host(2, 1));
-  CHECK(shared.seconds == Approx(6));  // both at half speed until 4 s, then rank 0 alone
+  CHECK(shared.seconds == Approx(6));  // both run at half speed until 4 s, then rank 0 alone at full speed
   CHECK(shared.computes[1] == Approx(4));
   CHECK(of_two(works(4), works(4), {{0, 1}, {0, 1}, 1}).seconds == Approx(4));  // two machines
 }

@@ -1,5 +1,5 @@
-// The predicted time of a step follows from the work that kernels note, from the rates of the machine file and from the
-// prices of its calls.
+// Tests the predicted time of a step. It follows from the work that kernels report, the rates of the machine file, and the
+// prices of the calls.
 #include "parallel/forecast/step.hpp"
 
 #include "tests/catch.hpp"
@@ -40,11 +40,12 @@ TEST_CASE("the work of a step's products and of attention follows from the model
   const double tokens = static_cast<double>(one.options.batch.global * shape.sequence);
   const std::int64_t matrices = shape.layers * 12 * shape.width * shape.width + shape.vocabulary * shape.width;
   CHECK(amount(work, Work::product) == Approx(6.0 * static_cast<double>(matrices) * tokens));
-  // Seven products in all: the backward pass computes the scores again. Causal attention needs half of each.
+  // There are seven products, because the backward pass computes the scores again. Causal attention needs half of each
+  // product.
   const double one_product = static_cast<double>(shape.layers * shape.sequence * shape.width) * tokens;
   CHECK(amount(work, Work::attention) == Approx(7 * one_product));
   CHECK(amount(work, Work::elements) > 0);
-  // AdamW reads and writes a weight and two moments, and reads the gradient, all f32; the norm reads the gradient again.
+  // AdamW reads and writes a weight and two moments, and reads the gradient. All are f32. The norm reads the gradient again.
   CHECK(amount(work, Work::update) == Approx(32.0 * static_cast<double>(shape.parameters())));
 }
 
@@ -89,7 +90,7 @@ TEST_CASE("late context ranks compute longer if a sequence is cut into contiguou
   const double one_product = static_cast<double>(divided.options.shape.layers * divided.options.shape.sequence *
                                                  divided.options.shape.width * divided.options.shape.sequence) *
                              static_cast<double>(divided.options.batch.global);
-  // The first of two ranks has a quarter of all pairs of a query and a key; the last rank has three quarters.
+  // The first of two ranks has a quarter of all query-key pairs. The last rank has three quarters.
   CHECK(uneven.time.computes[1] - uneven.time.computes[0] == Approx(7 * one_product / 2 / 5e8));
   divided.options.context.cut = &token_cut_named("zigzag");
   const StepForecast even = forecast_step(divided);

@@ -122,7 +122,7 @@ TEST_CASE("expert ranks are replicas that divide the experts") {
     CHECK((each["ep"] == 1 || each["ep"] == 2));
     divided += each["ep"] > 1 && each["cp"] == 1;
   }
-  // dp4.ep2, dp2.tp2.ep2 with and without sp, dp2.pp2.ep2, each with ZeRO 0 to 3; and dp2.rep2.ep2 with ZeRO 1 to 3.
+  // dp4.ep2, dp2.tp2.ep2 with and without sp, dp2.pp2.ep2, each with ZeRO 0 to 3. Also dp2.rep2.ep2 with ZeRO 1 to 3.
   CHECK(divided == 4 + 2 * 4 + 4 + 3);
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("sequence parallelism divides the tokens of a micro-batch") {
   CHECK_THAT(unfit("tp2.sp", limits),
              says("micro-batch-size 3 × seq-length 25 = 75 tokens are not a multiple of tensor 2") &&
                  says("try --micro-batch-size 2, or dp2, dp1.cp2 or dp1.pp2"));
-  limits.micro_batch = 0;  // all 24 sequences at once
+  limits.micro_batch = 0;  // one micro-batch of all 24 sequences
   CHECK(fits(parse_layout("tp2.sp", 2), limits));
   limits.world = 4;
   CHECK_THAT(unfit("tp2.pp2.sp", limits), says("micro-batch-size 1 × seq-length 25"));
@@ -220,14 +220,14 @@ TEST_CASE("a layout word may name the order of its axes") {
   CHECK(swapped.outwards_in() == AxisOrder{"pp", "tp", "dp"});
   CHECK(to_string(swapped) == "dp2.tp2.pp2.pp-tp-dp");
   CHECK(parse_layout(to_string(swapped), 8) == swapped);
-  CHECK(parse_layout("tp-pp.pp2.dp2.tp2", 8).outwards_in() == AxisOrder{"tp", "dp", "pp"});  // dp keeps its place
+  CHECK(parse_layout("tp-pp.pp2.dp2.tp2", 8).outwards_in() == AxisOrder{"tp", "dp", "pp"});  // dp stays in the middle
 
   const Layout usual = parse_layout("dp2.tp2", 4);
   CHECK(usual.outwards_in() == AxisOrder{"dp", "tp"});
   CHECK(parse_layout("dp2.tp2.dp-tp", 4) == usual);
   CHECK(parse_layout("dp2.tp2.tp-pp", 4).outwards_in() == AxisOrder{"tp", "dp"});
   CHECK(parse_layout("dp2.tp2.tp-dp", 4) != usual);
-  CHECK(parse_layout("dp4.tp-dp", 4) == parse_layout("dp4", 4));  // one axis has one order
+  CHECK(parse_layout("dp4.tp-dp", 4) == parse_layout("dp4", 4));  // a single axis has only one order
   CHECK(to_string(parse_layout("dp4.tp-dp", 4)) == "dp4");
   CHECK(to_string(parse_layout("pp2.zb-h1", 2)) == "dp1.pp2.zb-h1");  // the hyphen does not denote an order
 
@@ -258,7 +258,8 @@ TEST_CASE("all layouts of a world fit, are distinct, and survive writing and par
       CHECK(words.count(to_string(layout_of({1, 1, world}))) == (world <= limits.shape.layers));
       most = std::max(most, static_cast<std::size_t>(std::ranges::count_if(all, whole_sequences)));
     }
-  // 8 ranks of tiny, without cp: 1, 2, 4, 8 replicas with 2, 4, 4, 4 ZeRO stages, the other ranks split into tp and pp, and
-  // sp if tp > 1. Of 4 replicas, ZeRO 1 to 3 can also shard among 2; of 8 among 2 or 4.
+  // 8 ranks train the preset tiny without cp. With 1, 2, 4 or 8 replicas there are 2, 4, 4 or 4 ZeRO stages. The remaining
+  // ranks are split into tp and pp, with or without sp if tp > 1. ZeRO 1 to 3 can also shard among 2 of 4 replicas, or among
+  // 2 or 4 of 8.
   CHECK(most == (1 + 2 * 3) * 2 + (1 + 2 * 2) * 4 + (1 + 2) * (4 + 3) + (4 + 2 * 3));
 }

@@ -1,4 +1,4 @@
-// The communication time of a rank counts no second twice, and the phases of a step add up to at most the step's time.
+// The communication time of a rank must count no second twice. The phases of a step must add up to at most the step's time.
 #include "parallel/mesh/communication_time.hpp"
 
 #include "tests/parallel/layouts.hpp"

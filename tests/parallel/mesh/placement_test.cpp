@@ -7,7 +7,7 @@ using namespace chorale;
 
 namespace {
 
-// Hosts with `ranks_of_each` ranks each, started host by host. (In by_node() they are started round robin.)
+// Hosts with `ranks_of_each` ranks each. Ranks are placed host by host. (by_node() places them round robin.)
 Topology by_slot(int hosts, int ranks_of_each) {
   Topology topology;
   for (int host = 0; host < hosts; ++host) topology.names.push_back("n" + std::to_string(host));
@@ -83,7 +83,7 @@ TEST_CASE("an axis that crosses hosts needs a backend that connects hosts, and t
   CHECK(size.find("--map-by") == std::string::npos);
 
   const std::string both = error_of("tp4.sp", mixed, by_node(4, 1));
-  CHECK(both.find("--layout dp4 or use") != std::string::npos);  // no sequence parallelism without tensor ranks
+  CHECK(both.find("--layout dp4 or use") != std::string::npos);  // sequence parallelism needs tensor ranks
   CHECK(error_of("dp4.tp2", {{"", "mpi"}, {"dp", "shm"}}, by_slot(4, 2)).find("--backend dp=") != std::string::npos);
 }
 

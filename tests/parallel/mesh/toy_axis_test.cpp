@@ -1,7 +1,7 @@
-// Adds an axis to the mesh that no code in parallel/ mentions. The axis needs one row in the axis table and one layer whose
-// parameters are split along it. The ranks along the axis split the batch and the last norm; all other parameters are
-// replicated. Layouts with this axis are listed, planned and trained, and checkpoints are exchanged with other layouts. The
-// results are bit-identical to a one-rank run.
+// Adds to the mesh an axis that no code in parallel/ mentions. The axis needs one row in the axis table and one layer whose
+// parameters are split along the axis. The ranks along the axis split the batch and the last norm; all other parameters are
+// replicated. Layouts with this axis must be listed, planned and trained, and must exchange checkpoints with other layouts.
+// Results must be bit-identical to a one-rank run.
 #include "layers/wrapping.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/state/resume.hpp"
@@ -168,7 +168,7 @@ TEST_CASE("the toy axis appears in layout words, in the list of layouts and in p
         }) == "");
 }
 
-// Ranks that are replicas for all other parameters hold different experts.
+// Ranks that are replicas with respect to all other parameters hold different experts.
 TEST_CASE("two grids can cover the same ranks") {
   const AxisTable& table = all_axes();
   const Layout layout = parse_layout("dp4.tp2.pp2.ep2", 16);
@@ -183,7 +183,7 @@ TEST_CASE("two grids can cover the same ranks") {
     CHECK(mesh.along({"ep"}).size() == 2);
   }
 
-  // If dp becomes the innermost axis, ep and edp move with it, because they divide the same ranks.
+  // If dp becomes the innermost axis, ep and edp become innermost too, because they divide the ranks of dp.
   const Layout swapped = parse_layout("dp4.tp2.pp2.ep2.tp-dp", 16);
   for (int rank = 0; rank < 16; ++rank) {
     const Coordinates at = coordinates_of(swapped, rank);

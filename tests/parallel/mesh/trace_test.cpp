@@ -1,4 +1,4 @@
-// The trace of a step agrees with the seconds that the step reports and with the account of its calls.
+// The trace of a step must agree with the seconds that the step reports and with the account of the step's calls.
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
@@ -8,7 +8,7 @@ struct Stretch {
   double begins, ends;
 };
 
-// Returns the complaint `of` if two spans overlap, otherwise "".
+// Returns an error that names `of` if two spans overlap, otherwise "".
 std::string overlap(std::vector<Stretch> stretches, const char* of) {
   std::ranges::sort(stretches, {}, &Stretch::begins);
   for (std::size_t i = 1; i < stretches.size(); ++i)
@@ -38,8 +38,8 @@ std::string trouble_with_spans(const Trace& trace, const PipelineSchedule& sched
   return found == wanted ? overlap(passes, "two passes overlap") : "the number of passes is not that of the schedule";
 }
 
-// Layers and kernels are in the step, nested as a call stack. Layers lie within passes: each layer appears once for each
-// micro-batch and pass.
+// Layers and kernels must be inside the step and nested like a call stack. Layers must be inside passes. Each layer must
+// appear once for each micro-batch and pass.
 std::string trouble_with_inner(const Trace& trace, const Training& training) {
   const auto kind_is = [](Trace::Kind kind) { return [kind](const Trace::Span& span) { return span.kind == kind; }; };
   std::map<std::string, std::int64_t> layers;
@@ -91,7 +91,8 @@ std::string trouble_with_calls(const Trace& trace, const StepResult& result, con
     for (std::size_t i = 0; i < operations; ++i)
       if (account.entries[i].calls > 0) wanted[{axis, operation_name(i)}] = account.entries[i].calls;
   if (found != wanted) return "the calls are not those of the account";
-  // The step reports the time spent waiting for other stages as bubble; the trace shows it as calls that wait for messages.
+  // The step reports the time spent waiting for other stages as bubble. The trace shows this time as calls that wait for
+  // messages.
   const double said = result.exposed + result.bubble;
   if (std::abs(exposed - said) > 1e-9) return fmt::format("{} s are exposed, but the step reports {} s", exposed, said);
   for (const Trace::Span& span : trace.spans())
@@ -163,7 +164,7 @@ TEST_CASE("a full trace counts the events that it leaves out") {
   }
   CHECK(trace.spans().size() == 2);
   CHECK(trace.calls().size() == 2);
-  CHECK(trace.inner().size() == 2);  // one of each step
+  CHECK(trace.inner().size() == 2);  // one span of each step
   CHECK(trace.left_out() == 6);
   trace.add(Trace::Span{});
   CHECK(trace.left_out() == 6);

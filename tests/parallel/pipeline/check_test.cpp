@@ -1,4 +1,4 @@
-// Every pipeline schedule is proved by find_flaw. The proof fails if any action is missing, doubled or misplaced.
+// find_flaw proves every pipeline schedule. The proof must fail if any action is missing, doubled or misplaced.
 #include "parallel/pipeline/check.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::size_t position_of(const PipelineSchedule& schedule, const StagedAction& of
   return static_cast<std::size_t>(std::ranges::find(actions, of.action) - actions.begin());
 }
 
-// Lets a stage begin its first `number` actions, and runs only what these actions need.
+// Lets a stage begin its first `number` actions. On other stages, runs only the actions on which these depend.
 void run_least(const PipelineSchedule& schedule, std::int64_t stage, std::size_t number, std::vector<std::size_t>& begun) {
   for (std::size_t& mine = begun[static_cast<std::size_t>(stage)]; mine < number; ++mine) {
     const auto source = source_of(schedule, {stage, schedule.actions[static_cast<std::size_t>(stage)][mine]});
@@ -50,8 +50,8 @@ void run_least(const PipelineSchedule& schedule, std::int64_t stage, std::size_t
   }
 }
 
-// Visits each result that a stage has sent up to this action: the index of the action that made the result, and whether the
-// action that takes it has begun.
+// Visits each result that a stage has sent up to action `last`. The visitor gets the index of the action that made the
+// result, and whether the action that receives the result has begun.
 template <class Visit>
 void each_sent(const PipelineSchedule& schedule, std::int64_t stage, std::size_t last, const std::vector<std::size_t>& begun,
                Visit visit) {
@@ -104,7 +104,7 @@ TEST_CASE("whatever the speed of the stages, no result is read later than known"
   });
 }
 
-// brief_peak() plans no more micro-batches than that.
+// brief_peak() plans at most two micro-batches per stage.
 TEST_CASE("more than two micro-batches per stage add no results on their way, unless all forward passes come first") {
   const auto most_unread = [](const PipelineSchedule& schedule, std::int64_t stage) {
     const std::vector<std::size_t> latest = read_at_latest(schedule, stage);
@@ -147,9 +147,9 @@ TEST_CASE("find_flaw reports any missing or doubled action of a pipeline") {
   });
 }
 
-// Two neighboring actions may swap if they are independent: a forward and a backward pass of different micro-batches, whose
-// messages are sent in different directions. Two actions that receive from the same stage, or send to the same stage, may
-// not swap: their messages would arrive in the wrong order.
+// Two neighboring actions may swap if they are independent. Independent actions are a forward and a backward pass of
+// different micro-batches, whose messages are sent in different directions. Two actions that receive from the same stage, or
+// send to the same stage, may not swap, because their messages would arrive in the wrong order.
 TEST_CASE("find_flaw reports two swapped neighboring actions if one needs the other or both have the same peer") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
     if (schedule.stages == 1) return;
@@ -180,7 +180,7 @@ TEST_CASE("find_flaw names the stage and the action of a flaw") {
   std::swap(overtaken.actions[1][0], overtaken.actions[1][1]);
   CHECK(find_flaw(overtaken) == "stage 1, F1: expects its message from stage 0, which sends the one for F0 first");
 
-  PipelineSchedule stuck = planned("1f1b", {2, 2});  // stage 0 waits for B0 before it sends what stage 1 needs first
+  PipelineSchedule stuck = planned("1f1b", {2, 2});  // stage 0 waits for B0 before it sends F1, which stage 1 needs first
   stuck.actions[0] = {{Pass::forward, 0}, {Pass::backward, 0}, {Pass::forward, 1}, {Pass::backward, 1}};
   stuck.actions[1] = {{Pass::forward, 0}, {Pass::forward, 1}, {Pass::backward, 0}, {Pass::backward, 1}};
   CHECK(find_flaw(stuck) == "stage 0: deadlock, it waits for a message that never comes");
@@ -202,7 +202,7 @@ TEST_CASE("a schedule needs buffers if neighboring stages send to each other at 
 }
 
 // If the model passes through the stages more than once, each of two neighboring stages sends activations to the other.
-// Then some activations and gradients go in the same direction.
+// Then some activations and gradients are sent in the same direction.
 TEST_CASE("find_flaw reports a stage that expects a gradient before an activation that was sent earlier") {
   PipelineSchedule crossing({2, 2, 2});
   crossing.actions[0] = {{Pass::forward, 0, 0},  {Pass::forward, 1, 0},  {Pass::forward, 0, 1},  {Pass::forward, 1, 1},

@@ -1,4 +1,5 @@
-// Pictures of pipelines: small ones are compared in full, all others by properties that every picture must have.
+// Tests drawings of pipelines. Small drawings are compared with complete expected drawings. All other drawings are checked
+// for properties that every drawing must have.
 #include "parallel/pipeline/drawing.hpp"
 
 #include <algorithm>
@@ -72,7 +73,7 @@ TEST_CASE("a measured timeline can be drawn at the scale of the planned one") {
         "stage 0 │0   1         ▒0▒▒▒▒▒▒   ▒1▒▒▒▒▒│\n"
         "stage 1 │    0  ▒0▒▒▒▒▒1   ▒1▒▒▒▒▒       │\n"
         "time     0              5              10\n");
-  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // at its own scale, as wide as allowed
+  CHECK(columns(split(drawn(measured), '\n')[0]) == 120 + 10);  // the timeline's own scale uses the maximum width
 }
 
 TEST_CASE("a pipeline without events is drawn as an empty lane") {
@@ -87,7 +88,7 @@ TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self
   CHECK(times(svg, "class=\"bar weights\"") == 3 * 4);
   CHECK(times(svg, "</rect>") == ideal.events.size() + other.events.size());
   CHECK_THAT(svg, says("<title>x &amp; y</title>"));
-  CHECK_THAT(svg, says("ideal: 3 stages, 14 long, idle 14.3 % of the time."));  // times of an ideal pipeline have no unit
+  CHECK_THAT(svg, says("ideal: 3 stages, 14 long, idle 14.3 % of the time."));  // ideal pipelines have times without a unit
   CHECK_THAT(svg, says("a &lt; &quot;b&quot;: 2 stages, 7.5 s long"));
   CHECK_THAT(svg, says("<title>stage 1, backward 0b: 2 to 3 s</title>"));
   CHECK_THAT(svg, says(">time from the first pass</text>"));
@@ -111,7 +112,7 @@ TEST_CASE("SVG diagrams have a time axis, and the same scale if they have the sa
     CHECK(std::abs(lane_width(other) / lane_width(one) - 3) < 0.01);
     CHECK(one.substr(one.find("class=\"axis\"")) == other.substr(other.find("class=\"axis\"")));
     CHECK_THAT(one, says(">0</text>") && says(">100 ms</text>") && says(">200 ms</text>"));
-    CHECK(times(one, ">quick</text>") == 0);  // the page has the title
+    CHECK(times(one, ">quick</text>") == 0);  // the title is on the page, not in the drawing
     CHECK_THAT(one, says("viewBox=\"0 0 " + std::to_string(int(width))));
   }
   const std::string own = draw_svg({{"ideal", equal(planned("1f1b", {2, 2}))}}, "its own scale");

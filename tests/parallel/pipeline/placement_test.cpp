@@ -1,5 +1,5 @@
-// A pipeline's placement says which part of the model (a range of layers) each chunk of each stage computes. No other code
-// decides this.
+// Tests placements. A pipeline's placement determines which part of the model (a range of layers) each chunk of each stage
+// computes. No other code decides where a part is computed.
 #include "parallel/pipeline/check.hpp"
 #include "parallel/pipeline/simulate.hpp"
 #include "tests/catch.hpp"
@@ -7,9 +7,9 @@
 namespace chorale {
 namespace {
 
-const Placement& v_shaped = *find_pipeline_schedule("v-min")->placement;  // the first and the last part are on stage 0
+const Placement& v_shaped = *find_pipeline_schedule("v-min")->placement;  // stage 0 has the first and the last part
 
-// All forward passes, then all backward passes, chunk after chunk.
+// Schedules all forward passes and then all backward passes, one chunk after another.
 PipelineSchedule all_forward_first(const PipelineShape& shape) {
   PipelineSchedule schedule(shape);
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
@@ -44,8 +44,8 @@ TEST_CASE("a V-shaped schedule is proved, and its turn needs no message") {
     const PipelineSchedule schedule = all_forward_first(v);
     CHECK(find_flaw(schedule) == "");
     const auto sent = messages_sent(schedule);
-    CHECK(sent.front() == 2 * 3);  // stage 0 has one neighbor only, because the model begins and ends there
-    CHECK(sent.back() == 2 * 3);   // the turn is inside the last stage
+    CHECK(sent.front() == 2 * 3);  // stage 0 has the first and last part, so it has only one neighbor
+    CHECK(sent.back() == 2 * 3);   // the last stage has both parts at the turn, so the turn needs no message
     CHECK(simulate(schedule, equal_parts(v)).seconds() > 0);
     CHECK(taker_of(v, {stages - 1, {Pass::forward, 0, 0}})->stage == stages - 1);
   }

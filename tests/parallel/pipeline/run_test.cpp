@@ -8,9 +8,9 @@
 
 namespace chorale::test {
 
-// On the second stage, reading a sample can wait for the first stage. At the first sample it waits until the first stage
-// stops reading. At every eighth sample it waits until the first stage has read the next one. If a pipeline with two parts
-// drained after eight micro-batches, as it might to ask whether to go on, the second wait would last forever.
+// On the second stage, reading a sample can wait for the first stage. The first sample waits until the first stage stops
+// reading. Every eighth sample waits until the first stage has read the next sample. A two-part pipeline might drain after
+// eight micro-batches to ask whether to continue. Then the second wait would last forever.
 TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill the memory with results", "[threads]") {
   const bool may_be_cut = GENERATE(false, true);
   const Layout layout = parse_layout("dp1.pp2", 0);
@@ -43,8 +43,9 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
         }) == "");
 }
 
-// The second stage begins only when the first one has opened its last micro-batch. The results are too large for the
-// stage of a flag page (backends/mapped/flag_page.hpp), so sending one is over only once it is read.
+// The second stage begins only when the first stage has begun its last micro-batch. The results are too large for the
+// staging area of a flag page (backends/mapped/flag_page.hpp). So the send of a result completes only when the result has
+// been read.
 TEST_CASE("if a stage is slow, as many results are on their way as planned", "[threads]") {
   const Layout layout = parse_layout("dp1.pp2.gpipe", 0);
   TrainingOptions options = options_for("fast", layout);
@@ -81,7 +82,7 @@ TEST_CASE("an evaluation keeps the stages of every placement busy") {
       }
 }
 
-// The last stage votes to end the evaluation. All stages leave out the same micro-batches, so none waits for a message.
+// The last stage votes to end the evaluation. All stages leave out the same micro-batches, so no stage waits for a message.
 TEST_CASE("an evaluation that one rank wants to end is cut short on all ranks, and leaves nothing behind", "[threads]") {
   for (const char* word : {"dp1.pp3", "dp2.pp2.z3", "dp1.pp2.v2.interleaved", "dp1.pp2.v-min"}) {
     const Layout layout = parse_layout(word, 0);

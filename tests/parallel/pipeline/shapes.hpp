@@ -1,4 +1,4 @@
-// Visits every pipeline schedule with every shape that it fits, up to a given size.
+// Visits every pipeline schedule, with every shape that fits the schedule, up to a given size.
 #pragma once
 #include "parallel/pipeline/schedule.hpp"
 #include "tests/catch.hpp"

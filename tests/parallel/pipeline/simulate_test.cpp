@@ -1,4 +1,4 @@
-// Simulated pipelines take exactly as long as the papers' formulas, and no event precedes its inputs.
+// Simulated pipelines must take exactly the times of the papers' formulas, and no event may precede its inputs.
 #include "parallel/pipeline/simulate.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ TEST_CASE("with equal stages the bubble matches the formulas") {
     const auto p = static_cast<double>(schedule.stages), m = static_cast<double>(schedule.micro_batches),
                v = static_cast<double>(schedule.chunks);
     const PipelineTimeline timeline = equal(schedule);
-    double expected = 3 * m;  // the work of a stage: 3 seconds per micro-batch; the bubble is added below
+    double expected = 3 * m;  // a stage works 3 seconds per micro-batch; the bubble is added below
     if (name == "naive") expected *= p;
     if (name == "gpipe" || name == "1f1b") expected += 3 * (p - 1);
     if (name == "interleaved") expected += 3 * (p - 1) / v;
@@ -39,7 +39,7 @@ TEST_CASE("with equal stages the bubble matches the formulas") {
 
 TEST_CASE("every event of a simulated pipeline follows its inputs, and a stage runs one event at a time") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
-    PipelineSeconds seconds;  // all parts differ
+    PipelineSeconds seconds;  // all parts take different times
     for (std::int64_t part = 0; part < schedule.parts(); ++part) {
       const auto i = static_cast<double>(part);
       seconds.parts.push_back({1 + i / 3, 2 + i / 5, 1 + i / 7});
@@ -66,7 +66,7 @@ TEST_CASE("every event of a simulated pipeline follows its inputs, and a stage r
 TEST_CASE("messages and uneven stages lengthen a pipeline by the expected time") {
   const PipelineSchedule gpipe = planned("gpipe", {3, 4});
   PipelineSeconds seconds = equal_parts(gpipe);
-  seconds.message = 0.5;  // 4 messages on the critical path: two directions, two boundaries
+  seconds.message = 0.5;  // 4 messages on the critical path: two directions times two boundaries
   CHECK(simulate(gpipe, seconds).seconds() == Approx(3 * (4 + 2) + 4 * 0.5).margin(1e-9));
   seconds.message = 0;
   seconds.parts[1] = {2, 2, 2};  // the slowest stage sets the pace

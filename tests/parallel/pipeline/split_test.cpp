@@ -1,4 +1,4 @@
-// The layers are split among pipeline stages so that the most expensive stage costs as little as possible.
+// Tests the split of layers among pipeline stages, which must minimize the cost of the most expensive stage.
 #include "parallel/pipeline/split.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ double greatest(const std::vector<double>& costs, const Sizes& sizes) {
   return most;
 }
 
-// Tries all cuts of the layers into `parts` parts. Returns the smallest cost that the most expensive part can have.
+// Tries all cuts of the layers into `parts` parts. Returns the smallest possible cost of the most expensive part.
 double least_greatest(const std::vector<double>& costs, std::int64_t parts) {
   if (parts == 1) return std::accumulate(costs.begin(), costs.end(), 0.0);
   double best = 1e300;

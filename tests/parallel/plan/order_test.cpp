@@ -1,5 +1,5 @@
-// The order of a layout's axes: which ranks form each axis, that results do not depend on it, and which order is cheapest on
-// which hosts.
+// Tests the order of a layout's axes. Covers the ranks that form each axis, and the cheapest order for given hosts. Results
+// must not depend on the order.
 #include "parallel/plan/order.hpp"
 
 #include "parallel/mesh/placement.hpp"
@@ -80,7 +80,7 @@ TEST_CASE("on several hosts the cheapest order is the one that sends the fewest 
   CHECK(choose("dp2.tp2", {{"dp", 2048}, {"tp", 1024}}, Topology::of_counts({4})).order.empty());
   CHECK(choose("dp2.tp2", {{"dp", 5}, {"tp", 5}}, two).order.empty());  // a tie
   CHECK(choose("dp4", {{"dp", 5}}, two).order.empty());
-  // Ranks are placed round robin, so now the order tp,dp has the tensor ranks on one host.
+  // These ranks are placed round robin, so the order tp,dp puts tensor ranks on one host.
   const Topology dealt{{0, 1, 0, 1}, {"n0", "n1"}};
   CHECK(choose("dp2.tp2", {{"dp", 10}, {"tp", 1000}}, dealt).order == AxisOrder{"tp", "dp"});
   CHECK(choose("dp2.tp2.pp2", {{"dp", 9}, {"tp", 1}, {"pp", 5}}, Topology::of_counts({2, 2, 2, 2})).order.back() == "dp");

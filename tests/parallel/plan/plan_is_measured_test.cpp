@@ -1,6 +1,6 @@
-// Compares plans with measurements: calls and bytes sent along each axis, and bytes held in each memory category. All are
-// integers and must be equal. Only the pipeline messages in flight (`comm`) may be fewer than planned, because the plan
-// counts each for as long as the schedule allows.
+// Compares plans with measurements of calls and sent bytes along each axis, and of held bytes in each memory category. All
+// are integers and must be equal. Only pipeline messages in flight (`comm`) may take less memory than planned, because the
+// plan counts each message for as long as the schedule allows.
 #include <set>
 
 #include <chorale/algorithm.hpp>
@@ -19,7 +19,8 @@ void read_nothing(std::int64_t, std::int64_t, const SampleRows& rows) {
   std::ranges::fill(rows.targets, 2);
 }
 
-// Memory is not planned exactly if the number of rows depends on the routing.
+// Runs a step and compares it with its plan. `with_memory` is false where the number of rows depends on the routing, because
+// memory is then not planned exactly.
 void planned_is_measured(const PlanRequest& request, bool with_memory = true, const ReadSamples& read = read_nothing) {
   INFO(to_string(request.layout) << " by " << request.algorithms.at(""));
   const int ranks = static_cast<int>(request.layout.ranks());
@@ -58,7 +59,7 @@ TEST_CASE("measured calls and bytes equal the plan if ranks sum gradients in bf1
       }
 }
 
-// A sequence of 41 tokens has leaves of 4, the last of 1, so ranks have unequal numbers of tokens.
+// A sequence of 41 tokens has leaves of 4 tokens and a last leaf of 1. So ranks have unequal numbers of tokens.
 TEST_CASE("measured calls and bytes of every scheme and cut of context parallelism equal the plan", "[threads]") {
   for (const ContextScheme& scheme : context_schemes())
     for (const CutRow& cut : token_cuts())
@@ -81,7 +82,8 @@ TEST_CASE("measured calls and bytes of every scheme and cut of context paralleli
       }
 }
 
-// Each sample is cut by its own documents. With 5 tokens, three ranks have as many tokens as under a contiguous cut.
+// Each sample is cut according to its documents. With 5 tokens, each of three ranks has the same number of tokens as under a
+// contiguous cut.
 TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal the plan", "[threads]") {
   for (const ContextScheme& scheme : context_schemes())
     for (const auto& [word, sequence] : {std::pair{"dp1.cp2", 41},
@@ -105,8 +107,8 @@ TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal 
     }
 }
 
-// Which rank has a token depends on documents. So even with a forced routing, plans do not know which ranks' rows an expert
-// gets.
+// The documents determine which rank has a token. So even with a forced routing, plans do not know from which ranks an
+// expert gets rows.
 TEST_CASE("under a balanced cut, experts send the planned bytes, apart from rows whose owner no plan knows", "[threads]") {
   for (const char* word : {"dp1.cp2", "dp1.cp3.z2", "dp1.cp2.ep2", "dp1.cp3.ep3", "dp1.tp2.cp2.ep2"})
     for (const std::optional<ForcedRouting> routing : {std::optional<ForcedRouting>(), {ForcedRouting::zipf}})
@@ -144,7 +146,7 @@ TEST_CASE("measured calls and bytes of context parallelism on two levels equal t
       }
 }
 
-// All tokens of read_nothing are equal, so some experts get many rows and others few. Plans assume balanced routing.
+// read_nothing makes all tokens equal, so some experts get many rows and other experts few. Plans assume balanced routing.
 TEST_CASE("without a capacity, measured calls and bytes of experts equal the plan, whatever the routing", "[threads]") {
   for (const int world : {1, 2, 4})
     for (const Layout& layout : test::some(all_layouts({request_for({}, "ring").options.shape, world, 12, 1}))) {
@@ -167,7 +169,8 @@ TEST_CASE("with a forced routing, measured calls and bytes of divided experts eq
       }
 }
 
-// 19 tokens have leaves of 2, the last of 1, so three ranks have unequal numbers of tokens and leaves.
+// A sequence of 19 tokens has leaves of 2 tokens and a last leaf of 1. So three ranks have unequal numbers of tokens and
+// leaves.
 TEST_CASE("with a forced routing, ranks that divide sequences and experts send and keep what is planned", "[threads]") {
   for (const char* word :
        {"dp1.cp2.ep2", "dp1.cp3.ep3", "dp2.cp2.ep4.z1", "dp2.cp3.ep2", "dp1.tp2.cp2.ep2", "dp1.pp2.cp2.ep2"})

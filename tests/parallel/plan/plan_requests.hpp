@@ -1,4 +1,4 @@
-// A plan of a small model, for tests, and the comparison of a plan with a step.
+// Requests for plans of a small model, and the comparison of a plan with a real step. Several tests use this file.
 #pragma once
 #include "parallel/plan/plan.hpp"
 
@@ -15,7 +15,7 @@ inline PlanRequest request_for(const Layout& layout, const char* algorithm, DTyp
   return request;
 }
 
-// Pipeline messages in flight (`comm`) may be fewer than planned.
+// Compares held bytes and peaks. Pipeline messages in flight (`comm`) may take less memory than planned.
 inline std::string difference_of_memory(const RankPlan& plan, const RankPlan& seen) {
   for (std::size_t c = 0; c < categories; ++c) {
     if (plan.held[c] != seen.held[c])

@@ -1,4 +1,4 @@
-// In plans, the traffic of ring algorithms equals the closed forms, and memory, FLOPs and bubbles equal the published
+// Tests plans. The traffic of ring algorithms must equal closed forms. Memory, FLOPs and bubbles must equal published
 // formulas.
 #include "parallel/plan/plan.hpp"
 #include "parallel/plan/room.hpp"
@@ -51,7 +51,7 @@ TEST_CASE("model states take the published bytes per parameter") {
     for (int zero = 0; zero < 4; ++zero)
       for (const DType compute : {DType::f32, DType::bf16}) {
         PlanRequest request = request_for(parse_layout(fmt::format("dp{}.z{}", ranks, zero), 0), "ring", compute);
-        request.options.shape.vocabulary = 64;  // the number of ranks then divides every bucket, so no padding is needed
+        request.options.shape.vocabulary = 64;  // the number of ranks then divides every bucket, so there is no padding
         const RankPlan plan = plan_rank(request, 0);
         const std::int64_t psi = plan.parameters, n = ranks, wide = compute == DType::f32 ? 4 : 2;
         const std::int64_t state = compute == DType::f32 ? 8 : 12;
@@ -82,7 +82,7 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
     request.options.shape.vocabulary = 64;
     request.options.batch.micro = 1;
     const RankPlan plan = plan_rank(request, 0);
-    const std::int64_t table = 64 * 48;  // tied: the head gathers the table again in both passes
+    const std::int64_t table = 64 * 48;  // the table is tied, so the head gathers it again in both passes
     const std::int64_t elements[] = {2 * plan.parameters, 2 * plan.parameters, (micro_batches + 1) * plan.parameters,
                                      micro_batches * (3 * plan.parameters + 2 * table)};
     INFO("ZeRO-" << zero);
@@ -90,7 +90,7 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
   }
 }
 
-// The bytes that all ranks send on this axis, added up.
+// The total of the bytes that all ranks send on this axis.
 Account::Entry sent_by_all(const PlanRequest& request, const char* axis) {
   Account::Entry sum;
   for (int rank = 0; rank < request.layout.ranks(); ++rank) {
@@ -112,7 +112,8 @@ TEST_CASE("of what an axis sends, those bytes cross hosts that go to ranks on ot
   CHECK((ring.bytes > 0 && ring.crossing * 2 == ring.bytes));
   CHECK(sent("dp4", "ring", alternating, "dp").crossing == ring.bytes);
   CHECK(sent("dp4", "ring", {}, "dp").crossing == 0);
-  // In a ring one rank of each host sends 3/2 of the vector to the other host; in a hierarchical all-reduce a host sends 1.
+  // In a ring, one rank of each host sends 3/2 of the vector to the other host. In a hierarchical all-reduce, each host
+  // sends the size of one vector.
   CHECK(sent("dp4", "hierarchical", pairs, "dp").crossing * 3 == ring.crossing * 2);
   for (const auto& [word, near, far] : {std::tuple{"dp2.pp2", "dp", "pp"}, {"dp2.pp2.dp-pp", "pp", "dp"}}) {
     INFO(word);
@@ -122,7 +123,7 @@ TEST_CASE("of what an axis sends, those bytes cross hosts that go to ranks on ot
   }
 }
 
-// Takes the difference between two models, of which one has one more layer, so that the embedding and the head cancel.
+// Compares two models that differ by one layer, so that the embedding and the head cancel in the difference.
 TEST_CASE("with ring, tensor parallelism sends the bytes of the closed forms") {
   for (const std::int64_t t : {2, 3})
     for (const bool sequence : {false, true}) {
@@ -181,7 +182,7 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
     }
 }
 
-// All tokens of every sequence choose experts of rank 0.
+// All tokens of all sequences choose experts of rank 0.
 TEST_CASE("with a forced routing, the FLOPs of a rank are those of the rows of its experts") {
   PlanRequest request = request_for(parse_layout("dp2.ep2", 0), "ring");
   ModelShape& shape = request.options.shape;
@@ -189,12 +190,12 @@ TEST_CASE("with a forced routing, the FLOPs of a rank are those of the rows of i
   const double of_a_row = 6.0 * 2 * static_cast<double>(shape.width * shape.experts.ffn);
   const double rows = 2 * 2 * 12 * static_cast<double>(shape.sequence);  // blocks × choices × sequences × tokens
   CHECK(plan_rank(request, 0).flops - plan_rank(request, 1).flops == Approx(of_a_row * rows).epsilon(1e-12));
-  shape.experts.capacity = 0.5;  // 2 tokens of 12: ⌈0.5 · 2 · 12 / 6⌉
+  shape.experts.capacity = 0.5;  // an expert keeps ⌈0.5 · 2 · 12 / 6⌉ = 2 of 12 tokens
   CHECK(plan_rank(request, 0).flops - plan_rank(request, 1).flops == Approx(of_a_row * rows / 6).epsilon(1e-12));
 }
 
-// Returns the largest peak of any rank. All micro-batches of the step are planned here; shortage_of and has_room plan
-// only a few if more would not take more memory.
+// Returns the largest peak of any rank. This function plans all micro-batches of the step. shortage_of and has_room plan
+// only a few micro-batches if more would not take more memory.
 std::int64_t most_bytes(const PlanRequest& request) {
   std::int64_t most = 0;
   for (int rank = 0; rank < static_cast<int>(request.layout.ranks()); ++rank)
@@ -208,7 +209,7 @@ TEST_CASE("a layout has room if and only if the limit is at least the peak of it
     layouts.push_back(parse_layout(word, 0));
   for (const Layout& layout : layouts) {
     PlanRequest request = request_for(layout, "ring");
-    request.options.shape.vocabulary = 60;  // the first tensor rank has the same number of blocks as the last, or one more
+    request.options.shape.vocabulary = 60;  // the first tensor rank has at most one block more than the last
     request.options.batch.global = 24, request.options.batch.micro = 1;
     const OptionsOf options_of = [&](const Layout&) { return request.options; };
     const std::int64_t most = most_bytes(request);

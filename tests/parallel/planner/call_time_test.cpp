@@ -53,7 +53,7 @@ TEST_CASE("between hosts, a ring takes less than its closed form, which counts t
   const Called ring = call(Collective::all_reduce, "ring", 960, 8, system_of(0.25, 4));
   CHECK(ring.executed < ring.closed);
   CHECK(ring.executed > ring.closed / 3);
-  const Called three = call(Collective::all_reduce, "ring", 960, 12, system_of(0, 4));  // waits for messages of two speeds
+  const Called three = call(Collective::all_reduce, "ring", 960, 12, system_of(0, 4));  // messages have two different speeds
   CHECK_THAT(three.executed, WithinRel(three.closed, 0.02));
 }
 
@@ -63,7 +63,8 @@ TEST_CASE("a ring of n ranks takes 2(n-1) latencies, and 2(n-1)/n of the vector 
 }
 
 TEST_CASE("messages that leave a rank together share its link") {
-  // The root sends to 3 ranks at once; in a tree, to 2 at once, one of which then sends on.
+  // With direct, the root sends to 3 ranks at once. In a tree, it sends to 2 ranks at once, one of which then forwards the
+  // message.
   const System system = system_of(0, 4);
   CHECK_THAT(call(Collective::broadcast, "direct", 1000, 4, system).executed, WithinRel(3 * 4000.0 / 100, 1e-9));
   CHECK_THAT(call(Collective::broadcast, "binomial_tree", 1000, 4, system).executed,

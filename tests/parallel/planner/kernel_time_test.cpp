@@ -1,4 +1,4 @@
-// The time of a kernel follows from its shape, as kernel_time.hpp says.
+// Tests that the time of a kernel follows from its shape, as kernel_time.hpp says.
 #include "parallel/planner/kernel_time.hpp"
 
 #include "src/base/error.hpp"
@@ -28,11 +28,12 @@ constexpr double approximately = 1e-9;
 
 TEST_CASE("a product takes whole waves of tiles") {
   const System system = small_system();
-  // 10 units: ten tiles of 256×128 are one wave, eleven are two. A tile of k = 4096 takes 2·256·128·4096 / 10 TFLOP/s.
+  // The accelerator has 10 units, so ten tiles of 256×128 are one wave, and eleven are two waves. A tile of k = 4096 takes
+  // 2·256·128·4096 / 10 TFLOP/s.
   const double wave = 2.0 * 256 * 128 * 4096 / 1e13;
   CHECK(seconds(system, product_of(2560, 128, 4096)) == Approx(wave).epsilon(approximately));
   const double more = seconds(system, product_of(2816, 128, 4096));
-  CHECK(more > wave * 1.05);  // smaller tiles or a part of k per unit are faster than a second wave
+  CHECK(more > wave * 1.05);  // smaller tiles, or a split of k among units, beat a second wave
   CHECK(more < wave * 2);
   CHECK(seconds(system, product_of(5120, 1280, 4096)) == Approx(20 * wave).epsilon(approximately));
 }
@@ -46,7 +47,7 @@ TEST_CASE("a tile's ramp, a smaller share of the peak and odd sizes cost time") 
   system.accelerator.products[0].ramp = 4096;
   CHECK(seconds(system, large) == Approx(4 * before).epsilon(approximately));
   system = small_system();
-  CHECK(seconds(system, odd) > 2.5 * before);  // loads of 16 bytes need sizes that are multiples of 8
+  CHECK(seconds(system, odd) > 2.5 * before);  // loads of 16 bytes need multiples of 8 elements
 }
 
 TEST_CASE("no kernel is faster than its bytes, and each takes its time to start") {
@@ -86,7 +87,7 @@ TEST_CASE("attention in parts reads and writes all scores, and computes those th
   const double scores = 16.0 * 1024 * 1024;
   const double apart = seconds(system, attention);
   CHECK(apart > 2 * fused + 4 * scores / 1e12);
-  system.software.fused_softmax_heads = 3;  // 16 is not a multiple: masking, softmax and scaling are separate kernels
+  system.software.fused_softmax_heads = 3;  // 16 is no multiple, so masking, softmax and scaling are separate kernels
   CHECK(seconds(system, attention) == Approx(apart + 26 * scores / 1e12).epsilon(approximately));
   KernelWork backward = attention;
   backward.gradient = true;

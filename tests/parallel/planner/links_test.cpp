@@ -1,4 +1,4 @@
-// Links are shared by max-min fairness, and equal transfers may be counted one by one or together.
+// Tests that links are shared by max-min fairness. Equal transfers may be counted one by one or together.
 #include "parallel/planner/links.hpp"
 
 #include "tests/catch.hpp"
@@ -30,7 +30,7 @@ TEST_CASE("links may have different capacities") {
 }
 
 TEST_CASE("a connection over two links gets what the fuller one leaves") {
-  // Link 0 has two connections, link 1 three, of which one is on both.
+  // Link 0 has two connections, and link 1 has three. One connection uses both links.
   const auto all =
       rates({flow(1e9, {{0, 1}}), flow(1e9, {{0, 1}, {1, 1}}), flow(1e9, {{1, 1}}), flow(1e9, {{1, 1}})}, 90, 2);
   CHECK(all == std::vector<double>{60, 30, 30, 30});

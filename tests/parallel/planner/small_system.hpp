@@ -1,4 +1,4 @@
-// A system with round numbers, and requests for it.
+// A system of accelerators with round numbers, and requests for predictions on this system.
 #pragma once
 #include "parallel/planner/step.hpp"
 
@@ -14,7 +14,7 @@ inline System small_system() {
   return system;
 }
 
-// A GPT whose width and vocabulary 2, 3, 4 and 8 ranks can divide evenly; micro-batches of one sequence.
+// A GPT with micro-batches of one sequence. 2, 3, 4 or 8 ranks can divide the width and the vocabulary evenly.
 inline StepRequest small_step(const std::string& layout, std::int64_t batch = 16) {
   StepRequest request{.system = small_system()};
   TrainingOptions& o = request.plan.options;

@@ -1,4 +1,4 @@
-// A background save holds the state at the moment when it began, and a failed one leaves the earlier sets intact.
+// A background save stores the state of the moment when the save began. A failed save leaves earlier sets of files intact.
 #include "parallel/state/background_save.hpp"
 
 #include "tests/catch.hpp"

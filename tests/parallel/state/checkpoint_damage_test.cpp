@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Changes the body of a manifest and stores the checksum of the changed body.
+// Changes the body of a manifest and stores a valid checksum of the changed body.
 void forge(const fs::path& manifest, const std::string& what, const std::string& by) {
   const std::string text = bytes_in(manifest);
   std::string body = text.substr(32, text.size() - 34);
@@ -64,7 +64,7 @@ TEST_CASE("if the newest set of files is damaged, the previous one is loaded; if
   put_bytes(folder / "step-10" / "manifest.json", "");
   CHECK_THROWS_WITH(step_loaded(folder), says("all 2 checkpoints are damaged") && says("of rank 0"));
 
-  // The shape alone needs no more than one readable manifest. A FIFO in place of a file is damage too.
+  // The model's shape can be read from any readable manifest. A FIFO in place of a file also counts as damage.
   CHECK(shape_of_checkpoint(folder.path()).layers > 0);
   fs::remove(file);
   REQUIRE(mkfifo(file.c_str(), 0600) == 0);

@@ -1,6 +1,5 @@
-// Random damage to a checkpoint of three ranks is never silent: the error names the damaged file, and the older set is
-// loaded.
-// MUTATIONS is the number of damaged sets; SEED chooses different ones.
+// Random damage to a checkpoint of three ranks is always detected. The error names the damaged file, and the older set is
+// loaded. MUTATIONS is the number of damaged sets. SEED selects different random damage.
 #include <fmt/format.h>
 
 #include "tests/files.hpp"
@@ -32,7 +31,7 @@ void save_on_three_ranks(const fs::path& folder, std::int64_t step) {
   REQUIRE(failed == "");
 }
 
-// One kind of damage to some files of the newest set, and what an error must say about it.
+// Damages files of the newest set at random, and knows which files an error must name.
 class Damage {
  public:
   Damage(const fs::path& newest, const fs::path& older, std::mt19937_64& chance)
@@ -62,7 +61,7 @@ class Damage {
   }
 
   const std::string& name(std::size_t file) const { return names_[file]; }
-  bool of_tensor_data() const { return tensor_data_; }  // nothing but elements of tensors was changed
+  bool of_tensor_data() const { return tensor_data_; }  // only elements of tensors were changed
 
  private:
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(chance_() % bound); }
@@ -118,7 +117,7 @@ TEST_CASE("no random damage to a checkpoint is silent, and the older set is load
   for (Tally tally; tally.tried < count;) {
     damage.repair();
     const std::vector<std::size_t> files = damage.apply();
-    if (files.empty()) continue;  // the bytes have become the same
+    if (files.empty()) continue;  // the mutation did not change any byte
     const std::string said = error_of(newest), instead = error_of(folder);
     const auto is_said = [&](const std::string& words) { return said.find(words) != std::string::npos; };
     const bool named = std::ranges::any_of(files, [&](std::size_t file) { return is_said(damage.name(file)); });

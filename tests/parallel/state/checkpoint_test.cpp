@@ -59,7 +59,7 @@ TEST_CASE("any layout loads what any layout saved") {
   }
 }
 
-// Memory like that of a device or a file: elements are copied to the host and back. Counts what is copied.
+// Memory like that of a device or a file, whose elements are copied to the host and back. Counts the copied bytes.
 class Far final : public Memory {
  public:
   Device device() const override { return {Device::Kind::file, 0}; }
@@ -106,7 +106,7 @@ TEST_CASE("tensors that are not on the host are saved and loaded in small pieces
 
 TEST_CASE("ranks with file systems of their own save to each of them, and load once the files are copied together") {
   const TemporaryFolder one, two;
-  const std::vector<fs::path> sees = {one, two, two, one, two};  // by rank
+  const std::vector<fs::path> sees = {one, two, two, one, two};  // the file system of each rank
   constexpr int ranks = 5;
   const auto state_of_rank = [&](int rank) {
     KnownState state;
@@ -149,8 +149,8 @@ TEST_CASE("ranks with file systems of their own save to each of them, and load o
   }
   for (const int rank : {1, 2, 4}) fs::copy(there / names[static_cast<std::size_t>(rank)], here);
   CHECK(load() == "");
-  fs::remove(here / names[1]), fs::remove(there / names[1]);    // a file that nobody has is damage: the set before is loaded
-  CHECK(load().find("hosts lack files") != std::string::npos);  // step 3 still lies in parts
+  fs::remove(here / names[1]), fs::remove(there / names[1]);    // if no host has a file, the previous set is loaded
+  CHECK(load().find("hosts lack files") != std::string::npos);  // files of step 3 are still on two file systems
 }
 
 TEST_CASE("the umask sets the permissions of a checkpoint") {
@@ -266,8 +266,8 @@ TEST_CASE("parts that leave a gap are not saved") {
   CHECK(names_in(folder).empty());
 }
 
-// Programs for checkpoint_test.py. The first saves several steps. The second prints the step that it loads from each folder
-// in TEST_FOLDER.
+// Programs for checkpoint_test.py. The first program saves several steps. The second program loads a step from each folder
+// in TEST_FOLDER and prints the step.
 TEST_CASE("save checkpoints into TEST_FOLDER", "[.checkpoint-writer]") {
   for (const std::int64_t step : {10, 20, 30, 40, 30}) {
     save_step(needed("TEST_FOLDER"), step);

@@ -1,5 +1,5 @@
-"""If the writer of a checkpoint is killed at any of its system calls, or a call fails, either the complete old or the
-complete new set of files loads."""
+"""The writer of a checkpoint is killed at every system call, or system calls fail. Then either the complete old or the
+complete new set of files must be loadable."""
 import collections
 import os
 import random
@@ -11,15 +11,16 @@ import unittest
 from programs import can_trace, start, tests_run
 from tally import Tally
 
-# Some architectures have only the forms that end in `at`.
+# Some architectures have only the calls whose names contain `at`.
 calls = ["mkdir", "mkdirat", "write", "fsync", "rename", "renameat", "renameat2", "symlink", "symlinkat", "unlink",
          "unlinkat", "rmdir"]
 must_succeed = {"mkdir", "mkdirat", "write", "fsync", "rename", "renameat", "renameat2", "symlink", "symlinkat"}
 errors = {"ENOSPC": "No space left on device", "EIO": "Input/output error", "EFBIG": "File too large",
           "EDQUOT": "Disk quota exceeded", "EACCES": "Permission denied"}
-# Calls that may fail in a good save: output on the terminal, and the removal of an earlier set, which is first renamed.
+# Calls that may fail in a successful save. These are output on the terminal, and the rename before an earlier set is
+# removed.
 no_harm = r' write\([12],| rename\w*\(.*\.partial"(, 0)?\)'
-steps = [10, 20, 30, 40, 30]  # the order in which the writer saves; the last replaces the earlier checkpoint of step 30
+steps = [10, 20, 30, 40, 30]  # the order in which the writer saves; the last save replaces the first save of step 30
 
 
 def saved(output):
@@ -45,7 +46,7 @@ class Interruptions(unittest.TestCase):
             return trace.read().splitlines()
 
     def check_all(self, also=lambda name, run: None):
-        """Each folder loads the last step that the writer acknowledged, or the step that was being saved."""
+        """Checks that each folder loads the last step that the writer acknowledged, or the step that was being saved."""
         reader = start([tests_run, "[.checkpoint-reader]"], TEST_FOLDER=self.folder.name)
         loaded = dict(re.findall(r"^loaded (\S+) (.*)$", reader.stdout, re.M))
         self.assertEqual(set(loaded), set(self.runs))
@@ -72,8 +73,8 @@ class Interruptions(unittest.TestCase):
         self.check_all()
 
     def test_a_disk_that_refuses_is_no_success(self):
-        """POINTS random calls of a save fail with each error, and so do all later calls of that kind. An fsync also fails
-        alone. SEED chooses other calls."""
+        """With each error, POINTS random calls of a save fail, and so do all later calls of the same kind. For fsync,
+        sometimes only one call fails. SEED selects different calls."""
         choose = random.Random(int(os.environ.get("SEED", "1")))
         made = collections.Counter(line.split()[1].split("(")[0] for line in self.write("undisturbed"))
         self.assertEqual(self.runs.pop("undisturbed").returncode, 0)
@@ -81,7 +82,7 @@ class Interruptions(unittest.TestCase):
         for error in errors:
             for point in range(int(os.environ.get("POINTS", "4"))):
                 injected = False
-                while not injected:  # draws again if nothing failed that matters
+                while not injected:  # draws again if only harmless calls failed
                     call = choose.choice([call for call in calls if call in must_succeed & made.keys()])
                     k = choose.randint(1, made[call])
                     name, later = f"{error}-{point}", choose.choice(("", "+")) if call == "fsync" else "+"

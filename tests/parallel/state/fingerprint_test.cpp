@@ -1,5 +1,5 @@
-// The fingerprint of a run's state covers every copy of every tensor. If a copy differs from the owner's tensor, the
-// fingerprint names the copy on every rank.
+// Tests the fingerprint of a run's state, which covers every copy of every tensor. If a copy differs from the owner's
+// tensor, the fingerprint names the copy on every rank.
 #include "parallel/state/fingerprint.hpp"
 
 #include "parallel/state/resume.hpp"
@@ -8,8 +8,8 @@
 namespace chorale {
 namespace {
 
-// In step 2, the rank that holds this copy changes one of the copy's numbers. Returns what is wrong with the fingerprints,
-// or "".
+// In step 2, the rank that holds this copy changes one element of the copy. Returns an error text if the fingerprints are
+// wrong, otherwise "".
 std::string drifted(const std::string& word, const std::string& tensor, const std::string& copy) {
   const Layout layout = parse_layout(word, 0);
   return test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {

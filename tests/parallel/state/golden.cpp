@@ -1,5 +1,5 @@
-// Loads the checkpoint in TEST_FOLDER/golden on each of the TEST_LAYOUTS, and saves it again. golden_test.py wrote that
-// checkpoint, and compares the copies with it.
+// Loads the checkpoint in TEST_FOLDER/golden on each of the TEST_LAYOUTS, and saves it again. golden_test.py has written
+// this checkpoint, and compares the saved copies with the original.
 #include "parallel/state/resume.hpp"
 #include "src/base/text.hpp"
 #include "tests/catch.hpp"

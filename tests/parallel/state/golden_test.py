@@ -1,7 +1,8 @@
-"""Old files stay readable. This test writes a checkpoint and a record as the documentation describes their formats, without
-using the program's code. The program must read them exactly. It must refuse files of a newer format and name both versions.
+"""Checks that old files stay readable. The test writes a checkpoint and a record in the documented formats, without using
+the program's code. The program must read both files exactly. The program must refuse files of a newer format with an error
+that names both versions.
 
-The state is that of a model with 4 blocks, cut into the files of 3 ranks at random places. SEED chooses other places.
+The state of a model with 4 blocks is cut at random places into the files of 3 ranks. SEED selects different places.
 """
 import json
 import math
@@ -19,7 +20,7 @@ from checksum import crc32c
 from programs import chorale, start, tests_run, without_mpi
 from tally import Tally
 
-version = 1  # of the checkpoints below
+version = 1  # format version of the checkpoints below
 layers, width, ffn, sequence, vocabulary, step = 4, 12, 24, 6, 32, 7
 model = {"family": "gpt2", "layers": layers, "heads": 4, "groups": 4, "width": width, "ffn": ffn, "sequence": sequence,
          "vocabulary": vocabulary, "dropout": 0.1, "epsilon": 1e-5, "rotary_base": 10000.0, "tied": True}
@@ -45,7 +46,8 @@ def cuts(length, choose):
 
 
 def parts(shape, choose):
-    """The tensor cut into slabs of one dim, and each slab into ranges of elements: (part, the indices of its elements)."""
+    """Cuts a tensor into slabs along one dim, and each slab into ranges of elements. Returns pairs of a part and the indices
+    of its elements."""
     where = numpy.arange(math.prod(shape)).reshape(shape)
     dim = choose.randint(-1, len(shape) - 1)
     for first, end in [(0, 0)] if dim < 0 else cuts(shape[dim], choose):
@@ -56,13 +58,13 @@ def parts(shape, choose):
 
 
 def write_checkpoint(folder, tensors, choose, number=version):
-    """`tensors`: {name: array of f32}. The data of a rank's parts of one tensor are one entry of its file."""
+    """`tensors` is {name: array of f32}. All data of one tensor on one rank are one entry of the rank's file."""
     ranks = 3
     contents, stored = [{} for _ in range(ranks)], {}
     for name, values in tensors.items():
         pieces = [(rank, part, values.reshape(-1)[where].tobytes())
                   for rank, (part, where) in enumerate(parts(values.shape, choose))]
-        while len(pieces) > ranks:  # a rank has one part of a tensor: cut it less
+        while len(pieces) > ranks:  # a rank has at most one part of a tensor
             pieces = [(rank, part, values.reshape(-1)[where].tobytes())
                       for rank, (part, where) in enumerate(parts(values.shape, choose))]
         for rank, part, data in pieces:

@@ -1,4 +1,4 @@
-// Models with experts in Hugging Face's format: Mixtral and Qwen3-MoE.
+// Tests models with experts in Hugging Face's format, namely Mixtral and Qwen3-MoE.
 #include <fstream>
 
 #include "tests/parallel/state/hugging_face_shapes.hpp"
@@ -25,7 +25,7 @@ TEST_CASE("the matrices of experts are exported to where Hugging Face expects th
       return value_in(file, "model.layers.1." + block + name + ".weight", row, column);
     };
     const auto same = [](float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; };
-    // Units of 3 columns, each [gate 3 | up 3]: column 7 of gate is in unit 2, with index 1.
+    // A unit has 3 columns of gate and 3 of up, stored as [gate 3 | up 3]. Column 7 of gate has index 1 in unit 2.
     CHECK(same(theirs(std::string(".experts.2.") + gate, 7, 5), ours("expert.2.up", 5, 2 * 6 + 1)));
     CHECK(same(theirs(std::string(".experts.2.") + up, 7, 5), ours("expert.2.up", 5, 2 * 6 + 3 + 1)));
     CHECK(same(theirs(std::string(".experts.1.") + down, 4, 11), ours("expert.1.down", 11, 4)));
@@ -35,7 +35,7 @@ TEST_CASE("the matrices of experts are exported to where Hugging Face expects th
   check(qwen3_moe(), "mlp", "gate_proj", "up_proj", "down_proj", ".gate");
 }
 
-// Writes the folder anew as version 5 of the transformers library does with save_original_format=False.
+// Rewrites the folder as version 5 of the transformers library would with save_original_format=False.
 void join_experts(const fs::path& folder, const ModelShape& shape, const fs::path& joined) {
   const safetensors::File file(folder / "model.safetensors");
   const std::int64_t f = shape.experts.ffn, h = shape.width, count = shape.experts.count;
@@ -46,7 +46,7 @@ void join_experts(const fs::path& folder, const ModelShape& shape, const fs::pat
     const auto bytes = file.data(entry);
     data[name].insert(data[name].end(), bytes.begin(), bytes.end());
   };
-  for (const Renamed& name : names_of(shape)) {  // expert by expert: its gate, up and down
+  for (const Renamed& name : names_of(shape)) {  // for each expert: gate, up and down
     const std::size_t block = name.theirs.find(".", std::string("model.layers.").size());
     const std::string start = name.theirs.substr(0, block);
     const safetensors::Entry& entry = *file.find(name.theirs);
@@ -77,7 +77,7 @@ TEST_CASE("experts that are joined in one tensor are read, and parts of them too
     const HuggingFaceModel model(folder / "joined");
     CHECK(same_bits(whole_of(model, host.allocator).tensors, tensors));
     const Tensor& up = tensors.at("block.1.mlp.expert.1.up.weight");
-    std::vector<std::byte> part(2 * 8 * 6);  // columns 6 to 11 of 8 rows: what a tensor rank of four has
+    std::vector<std::byte> part(2 * 8 * 6);  // columns 6 to 11 of 8 rows, the part of one of four tensor ranks
     model.read("block.1.mlp.expert.1.up.weight", up.shape(), {.shard = {1, 6, 6}, .first = 0, .count = 8 * 6}, part);
     for (std::size_t row = 0; row < 8; ++row)
       CHECK(std::memcmp(part.data() + row * 12, static_cast<std::byte*>(up.slice().data) + (row * 24 + 6) * 2, 12) == 0);
@@ -140,7 +140,7 @@ TEST_CASE("a model with experts that Hugging Face does not have is not exported"
   CHECK_THAT(refusal(small_dense(ModelFamily::gpt2), [](ModelShape& s) { s.head = 6; }), says("4 of width 6 are not 8"));
 }
 
-// The transformers library computes one loss over all blocks together, with shares that add up to k.
+// The transformers library computes one loss over all blocks together. The shares in this loss add up to k.
 TEST_CASE("the coefficient of the balance loss is converted") {
   ModelShape shape = mixtral();
   shape.layers = 4;

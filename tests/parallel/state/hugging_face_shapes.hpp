@@ -1,4 +1,4 @@
-// Small models in Hugging Face's format, for the tests of its import and export.
+// Small models for the tests that import and export Hugging Face's format.
 #pragma once
 #include <cstring>
 
@@ -26,7 +26,7 @@ inline ModelShape mixtral() {
   return shape;
 }
 
-// The heads are together wider than the model, and the first block is dense.
+// The heads together are wider than the model, and the first block is dense.
 inline ModelShape qwen3_moe() {
   ModelShape shape = mixtral();
   shape.head = 6, shape.qk_norm = true, shape.ffn = 20;
@@ -44,7 +44,7 @@ inline std::vector<ModelShape> all_shapes() {
   return {small_dense(ModelFamily::gpt2), small_dense(ModelFamily::llama), mixtral(), qwen3_moe(), qwen3()};
 }
 
-// The elements have arbitrary bits, some of them those of NaNs.
+// The elements have arbitrary bits, and some of them are NaNs.
 inline NamedTensors distinct(const ModelShape& shape, DType dtype, Allocator& allocator) {
   NamedTensors tensors;
   std::uint64_t next = 0;

@@ -45,7 +45,7 @@ TEST_CASE("columns are exported to where Hugging Face expects them") {
     }
     return tensors;
   };
-  // With 2 columns per head, Chorale has head 1's q at column 6, k at 8 and v at 10.
+  // With 2 columns per head, Chorale stores q of head 1 at column 6, k at column 8 and v at column 10.
   const ModelShape gpt2 = small_dense(ModelFamily::gpt2);
   export_folder(folder / "gpt2", gpt2, numbered(gpt2), DType::f32);
   const safetensors::File g(folder / "gpt2" / "model.safetensors");
@@ -55,8 +55,8 @@ TEST_CASE("columns are exported to where Hugging Face expects them") {
   CHECK(value_in(g, "transformer.h.1.attn.c_attn.weight", 7, 16 + 6) == 7022);  // v of head 3
   CHECK(value_in(g, "transformer.h.1.attn.c_attn.bias", 0, 16 + 6) == 22);
   CHECK(value_in(g, "transformer.h.0.mlp.c_fc.weight", 7, 11) == 7011);
-  // Chorale's columns for two groups of two query heads: [q0 q1 k v], 2 columns each; group 1 begins at 8. Feed-forward
-  // units are of 3 columns: [gate 3 | up 3].
+  // Chorale stores two groups of two query heads. The columns of a group are [q0 q1 k v] with 2 columns each, so group 1
+  // begins at column 8. A feed-forward unit has 3 columns of gate and 3 of up, stored as [gate 3 | up 3].
   const ModelShape llama = small_dense(ModelFamily::llama);
   export_folder(folder / "llama", llama, numbered(llama), DType::f32);
   const safetensors::File l(folder / "llama" / "model.safetensors");
@@ -123,7 +123,7 @@ TEST_CASE("an unsupported model is refused, and the error names the unsupported 
   CHECK_THAT(refusal("gpt2", "\"n_head\": 4", "\"n_head\": 3"), says("must divide n_embd"));
   CHECK(refusal("gpt2", "gelu_new", "gelu_pytorch_tanh") == "accepted");
   CHECK(refusal("gpt2", "\"attn_pdrop\": 0.0", "\"attn_pdrop\": 0.5") ==
-        "accepted");  // --dropout sets the dropout of training
+        "accepted");  // --dropout sets the dropout, not the file
   CHECK_THAT(refusal("gpt2", "\"model_type\": \"gpt2\"", "\"model_type\": \"mamba\""), says("gpt2, llama, mixtral"));
   CHECK_THAT(refusal("llama", "\"silu\"", "\"gelu\""), says("hidden_act"));
   CHECK_THAT(refusal("llama", "\"attention_bias\": false", "\"attention_bias\": true"), says("attention_bias"));
@@ -211,11 +211,11 @@ TEST_CASE("any part of a tensor is read without the rest") {
             CHECK(read == expected);
           }
         }
-    model.forget("embedding.weight");  // and read again
+    model.forget("embedding.weight");  // the next read loads the tensor again
     std::vector<std::byte> row(static_cast<std::size_t>(shape.width * 2));
     model.read("embedding.weight", {shape.vocabulary, shape.width}, {.count = shape.width}, row);
     CHECK(std::memcmp(row.data(), tensors.at("embedding.weight").slice().data, row.size()) == 0);
-    if (!shape.llama()) {  // a model with a shorter sequence takes the first positions
+    if (!shape.llama()) {  // a model with a shorter sequence uses the first positions
       std::vector<std::byte> last(row.size());
       model.read("position.weight", {3, shape.width}, {.first = 2 * shape.width, .count = shape.width}, last);
       CHECK(std::memcmp(last.data(), static_cast<std::byte*>(tensors.at("position.weight").slice().data) + 2 * row.size(),
@@ -228,7 +228,7 @@ TEST_CASE("weights are read one MiB at a time and converted to any type") {
   Host host;
   const TemporaryFolder folder;
   ModelShape shape = small_dense(ModelFamily::gpt2);
-  shape.vocabulary = 50'000;  // 1.5 MiB in f32
+  shape.vocabulary = 50'000;  // the table has 1.5 MiB in f32
   const NamedTensors tensors = distinct(shape, DType::f32, host.allocator);
   const auto numbers = tensors.at("embedding.weight").values<float>();
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);

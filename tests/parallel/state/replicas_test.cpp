@@ -1,4 +1,4 @@
-// A bit that flips in one rank's copy of the state is found, and the rank is named on all ranks.
+// If a bit flips in one rank's copy of the state, the flip is detected, and the error on all ranks names this rank.
 //
 //   FLIPS=100 SEED=7 build/tests_run "a flipped bit in one replica*"
 #include "parallel/state/replicas.hpp"
@@ -25,7 +25,8 @@ void flip(const Slice& data, std::uint32_t choice) {
   bytes[choice / 8 % static_cast<std::size_t>(data.bytes())] ^= static_cast<unsigned char>(1u << choice % 8);
 }
 
-// Returns the error of every rank after the flip: a weight, a moment or, under ZeRO-1, a value that another rank updates.
+// Flips a bit of a weight, of a moment or, under ZeRO-1, of a value that another rank updates. Returns the error of every
+// rank.
 std::vector<std::string> said_after(const Flip& one, std::string& tensor) {
   const Layout layout = parse_layout(one.layout, 0);
   std::vector<std::string> said(static_cast<std::size_t>(layout.ranks()));
@@ -67,7 +68,7 @@ TEST_CASE("a flipped bit in one replica is found and its rank is named", "[threa
     std::string tensor;
     const std::vector<std::string> said = said_after(one, tensor);
     INFO(one.layout << ", rank " << one.rank << ", " << tensor << ": " << said[0]);
-    bool named = said[0].find(tensor) != std::string::npos;  // a weight's value differs, too
+    bool named = said[0].find(tensor) != std::string::npos;  // for a weight, the error may say "value of NAME"
     for (const std::string& words : said) named &= words == said[0];
     const bool has_majority = layout.replicas() > 2;
     if (has_majority) named &= said[0].find(fmt::format("\n  rank {} differs from rank", one.rank)) != std::string::npos;

@@ -1,5 +1,5 @@
-// In exact numerics, each of ten layouts loads the checkpoints of all ten, and its results are bit-identical to an
-// uninterrupted run. 16-bit runs, in fast numerics, do so in the layout that saved the checkpoint.
+// In exact numerics, each of ten layouts loads the checkpoints of all ten layouts. The results are bit-identical to an
+// uninterrupted run. In fast numerics, 16-bit runs resume bit for bit in the layout that saved the checkpoint.
 #include "parallel/state/resume.hpp"
 
 #include "tests/catch.hpp"

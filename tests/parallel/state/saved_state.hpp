@@ -26,14 +26,13 @@ inline const std::vector<KnownTensor>& known_tensors() {
   return all;
 }
 
-// Returns 8 bytes. An element takes as many of them as its type needs.
+// Returns 8 bytes. An element uses the first of these bytes, as many as its type needs.
 inline std::uint64_t known_bits(std::size_t tensor, std::int64_t index, std::int64_t step) {
   return (tensor + 1) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(index) * 0xC2B2AE3D27D4EB4Fu ^
          static_cast<std::uint64_t>(step) << 40 ^ static_cast<std::uint64_t>(step * 77);
 }
 
-// A random cut of a tensor into parts. A shard is a range of indices along one dim; a part is a range of elements of a
-// shard.
+// Cuts a tensor into parts at random. A shard is a range of indices along one dim. A part is a range of elements of a shard.
 inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) {
   const auto cuts = [&](std::int64_t length) {
     std::vector<std::int64_t> at = {0, length};
@@ -53,7 +52,8 @@ inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) 
   return parts;
 }
 
-// Returns the index in the whole tensor of each element of the part. This is the plain reference: it tests every element.
+// Returns the index in the whole tensor of each element of the part. This reference implementation checks every element of
+// the tensor.
 inline std::vector<std::int64_t> places(const Part& part, const Shape& shape) {
   std::vector<std::int64_t> all;
   for (std::int64_t index = 0; index < elements_of(shape); ++index) {
@@ -69,7 +69,7 @@ inline std::vector<std::int64_t> places(const Part& part, const Shape& shape) {
   return {first, part.count < 0 ? all.end() : first + part.count};
 }
 
-// The parts that one rank holds, and their bytes.
+// The parts of tensors that one rank holds, and the bytes of these parts.
 struct KnownState {
   std::vector<StateTensor> tensors;
   std::vector<std::vector<std::byte>> bytes;
@@ -110,7 +110,7 @@ inline KnownState whole_state() {
   return state;
 }
 
-// Lets ranks that are threads exchange texts.
+// Exchanges texts between ranks that run as threads.
 class Exchange {
  public:
   explicit Exchange(int size) : texts_(static_cast<std::size_t>(size)), meet_(size) {}

@@ -1,5 +1,5 @@
-// Contiguous memory for activations and gradients: bits, ledger and plan equal those of a run without it. Everything that a
-// step allocates lies in one piece, and leaves no holes.
+// Tests contiguous memory for activations and gradients. Results, ledger and plan must equal those of a run without
+// contiguous memory. All blocks that a step allocates must be in one piece of memory, without holes.
 #include "parallel/plan/plan.hpp"
 #include "tests/parallel/layouts.hpp"
 
@@ -42,8 +42,8 @@ TEST_CASE("contiguous memory changes no bit", "[threads]") {
     }
 }
 
-// Messages between stages are freed when their receiver has them, and experts get a different number of rows in each step.
-// So requests may differ from those of the first step only with pipelines or experts.
+// Messages between stages are freed when the receiver has read them, and experts get a different number of rows in each
+// step. So only with pipelines or experts may later requests differ from those of the first step.
 TEST_CASE("what a step makes lies in one piece without holes, and memory is as planned") {
   for (const Row& row : rows) {
     const Layout layout = parse_layout(row.layout, 0);

@@ -1,5 +1,5 @@
-// Offload from a GPU to the host (ZeRO-Offload). In exact numerics, results are bit-identical to a run without it. Bytes
-// equal the closed form and the plan. The GPU's memory holds nothing that is offloaded.
+// Tests offload from a GPU to the host (ZeRO-Offload). In exact numerics, results must be bit-identical to a run without
+// offload. The copied bytes must equal the closed form and the plan. GPU memory must not hold offloaded tensors.
 #include "parallel/plan/plan.hpp"
 #include "parallel/step/offload.hpp"
 #include "src/memory/pool.hpp"
@@ -58,15 +58,15 @@ TEST_CASE("device: offload to the host changes no bit in exact numerics", "[gpu]
   }
 }
 
-// With N ranks, a shard has n elements, padding included, and t elements of the tied table. In a step of three
-// micro-batches:
+// A shard has n elements, including padding. Of these, t elements belong to the tied table. A step of three micro-batches
+// copies these bytes:
 //
 //                              up, to the GPU                              down, to the host
-//   16-bit values on the GPU   2n: the new ones                            –
-//   f32 values on the GPU      4n                                          4n: they are the weights
-//   values on the host         2·3·e·(n + t): both passes                  –, the host updates them
-//   gradients on the host      2·4n: the sums so far of micro-batch 2, 3   3·4n
-//   gradients on the GPU       –                                           4n, for the update
+//   16-bit values on the GPU   2n: the updated values                      –
+//   f32 values on the GPU      4n                                          4n: the values are the weights
+//   values on the host         2·3·e·(n + t): both passes                  –: the host updates the values
+//   gradients on the host      2·4n: earlier sums, for micro-batch 2, 3    3·4n
+//   gradients on the GPU       –                                           4n: for the update
 TEST_CASE("device: the bytes between GPU and host are those of the formula and of the plan", "[gpu]") {
   const Gpu gpu;
   if (!gpu) return;

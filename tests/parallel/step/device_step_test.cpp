@@ -1,4 +1,5 @@
-// A training step on a device: the number of times that the host waits for the device, and the times of the step's phases.
+// Tests a training step on a device. Covers the number of times that the host waits for the device, and the times of the
+// step's phases.
 #include "src/memory/pool.hpp"
 #include "tests/math/cuda/gpu.hpp"
 #include "tests/parallel/small_training.hpp"
@@ -17,8 +18,8 @@ TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t
   return options;
 }
 
-// Returns how often the host waits for the device in one step, after earlier steps have allocated all memory. Only the
-// emulated device counts these waits.
+// Returns the number of times that the host waits for the device in one step, after earlier steps have allocated all memory.
+// Only the emulated device counts these waits.
 std::int64_t waits_of_step(const DevicePlugin& plugin, const TrainingOptions& options) {
   const auto memory = cuda_memory(plugin, 0);
   Pool pool(*memory);
@@ -47,7 +48,7 @@ TEST_CASE("device: the host also waits for every routing, and once to move biase
   const DevicePlugin plugin;
   if (!test::has_emulated_device(plugin)) return;
   Experts experts{.count = 4, .chosen = 2, .ffn = 24, .balance = 0.01};
-  const auto waits = [&] { return waits_of_step(plugin, on(plugin, 2, 4, experts)); };  // four routings
+  const auto waits = [&] { return waits_of_step(plugin, on(plugin, 2, 4, experts)); };  // a step has four routings
   CHECK(waits() == 1 + 4);
   experts.balancing = BalanceOver::step;
   CHECK(waits() == 1 + 4);
@@ -87,6 +88,6 @@ TEST_CASE("device: the phases of a step are spans of the device's time, and fit 
     CHECK((inner.begins >= begun && inner.ends >= inner.begins && inner.ends <= begun + seconds * 1.01));
     inner.kernel ? ++kernels : ++layers[inner.name];
   }
-  CHECK((layers["block.0"] == 3 * 2 * 2 && layers["block.1.attention.qkv"] == 3 * 2 * 2));  // steps, micro-batches, passes
+  CHECK((layers["block.0"] == 3 * 2 * 2 && layers["block.1.attention.qkv"] == 3 * 2 * 2));  // steps × micro-batches × passes
   CHECK(kernels > 10 * layers["block.0"]);
 }

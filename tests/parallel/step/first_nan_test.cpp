@@ -1,4 +1,4 @@
-// If one of many ranks gets a NaN, all ranks stop with the same error, which names the origin of the NaN.
+// If one of several ranks gets a NaN, all ranks must stop with the same error. The error names the origin of the NaN.
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
 
@@ -33,7 +33,7 @@ void named(const char* word, int spoiled, const std::string& parameter, float va
     const std::vector<std::string> all = said(word, numerics, spoiled, parameter, value);
     INFO(word << " " << numerics << ", rank " << spoiled << ": " << parameter << " = " << value);
     const std::string layer = parameter.substr(0, parameter.rfind('.'));
-    // In exact numerics, the error names the sum, whose name begins with the layer's.
+    // In exact numerics, the error names the sum. The sum's name begins with the name of the layer.
     const bool exact = std::string(numerics) == "exact" && what.starts_with("partial");
     for (const std::string& words : all) {
       CHECK_THAT(words, Catch::Contains("step 2: " + (exact ? layer : what)));
@@ -56,7 +56,7 @@ TEST_CASE("if one rank gets a NaN, the error on every rank names its origin", "[
     }
 }
 
-// The weights are finite, but the output of their layer overflows. The error names this layer, not the next one.
+// The weights are finite, but the output of their layer overflows. The error must name this layer, not the next layer.
 TEST_CASE("if an output overflows on one rank, the error on every rank names the layer", "[threads]") {
   const float much = 3e38f;
   for (const char* word : {"dp2", "dp1.tp2", "dp1.tp2.sp"})

@@ -1,6 +1,6 @@
-// Gradients that ranks sum and keep in bf16 (--grad-dtype): each rank adds up its own gradients in f32 and rounds them once.
-// Bytes are compared with closed forms, and every element with a reference that rounds where ranks do. Other cases test
-// losses, offload and refusals.
+// Tests gradients that ranks sum and keep in bf16 (--grad-dtype). Each rank adds its micro-batches' gradients in f32 and
+// rounds the sum once. Bytes are compared with closed forms. Every element is compared with a reference that rounds at the
+// same places. Other cases test losses, offload and refused options.
 #include <cmath>
 
 #include "parallel/plan/plan.hpp"
@@ -17,7 +17,7 @@ TrainingOptions options_of(const Layout& layout, std::optional<DType> sums = DTy
   return options;
 }
 
-// Bytes sent with ring algorithms. Buckets are padded to the ranks that shard them; Ψ includes the padding.
+// The bytes sent with ring algorithms. Each bucket is padded for the ranks that shard it, and Ψ includes the padding.
 TEST_CASE("ranks send and hold 2 bytes for each bf16 element of a sum, and gathers of values stay as they are") {
   struct Row {
     const char* layout;
@@ -45,12 +45,13 @@ TEST_CASE("ranks send and hold 2 bytes for each bf16 element of a sum, and gathe
       CHECK(sent("dp", Collective::all_gather) == 4 * gathers * (s - 1) / s);
       CHECK(sent("rep", Collective::all_reduce) == e * 2 * (psi / s) * (r - 1) / r);
       CHECK(sent("dp", Collective::all_reduce) == (layout.zero == 0 ? e * 2 * psi * (s - 1) / s : 0));
-      // Rounded gradients overwrite the memory of the unrounded ones, so below ZeRO-2 no memory is added or saved.
+      // Rounded gradients overwrite the unrounded gradients in memory. So below ZeRO-2, memory stays the same.
       CHECK(plan.held[static_cast<std::size_t>(Category::grads)] == (layout.zero >= 2 ? e * psi / s : 4 * psi));
     }
 }
 
-// The bytes of all sums over ranks halve, including those over tensor ranks and over the two stages that hold a tied table.
+// The bytes of all sums over ranks must halve. This includes sums over tensor ranks, and over the two stages that hold a
+// tied table.
 TEST_CASE("every sum of gradients over ranks takes half the bytes in bf16") {
   for (const char* word :
        {"dp2.pp2", "dp2.pp2.z1", "dp2.pp2.z3", "dp2.tp2.sp", "dp2.tp2.z3.sp", "dp2.cp2.z2", "dp2.rep2.z1"}) {
@@ -72,7 +73,7 @@ TEST_CASE("every sum of gradients over ranks takes half the bytes in bf16") {
           if (only_gradients && what != Collective::all_gather) {
             CHECK(2 * after == bytes);
             halved += bytes;
-          } else if (axis != "tp") {  // along tp activations are summed, too; along cp only activations are
+          } else if (axis != "tp") {  // tp also sums activations, cp sums only activations
             CHECK(after == bytes);
           } else {
             CHECK(after <= bytes);
@@ -91,7 +92,7 @@ float rounded(float value) { return bf16(value); }
 
 using Gradients = std::map<std::string, std::vector<float>>;
 
-// Keeps a copy of the gradients that the rank has added up whenever a parameter's gradient is ready.
+// Whenever a parameter's gradient is ready, keeps a copy of the sum so far on this rank.
 class Watching final : public Reducer {
  public:
   Watching(std::unique_ptr<Reducer> inner, Training& training, std::vector<Gradients>& seen)
@@ -114,7 +115,8 @@ class Watching final : public Reducer {
   std::size_t ready_ = 0;
 };
 
-// Returns element i of the sum, as ranks compute it. seen[rank][micro-batch]; `group` ranks are neighbors and sum first.
+// Returns element i of the sum, computed with the roundings of the ranks. The index order is seen[rank][micro-batch]. Groups
+// of `group` neighboring ranks sum first.
 float sum_of(const std::vector<std::vector<Gradients>>& seen, std::size_t group, bool sums_each, const std::string& name,
              std::size_t i) {
   float all = 0;
@@ -123,7 +125,7 @@ float sum_of(const std::vector<std::vector<Gradients>>& seen, std::size_t group,
     for (std::size_t m = sums_each ? 0 : seen[0].size() - 1; m < seen[0].size(); ++m) {
       float sum = 0;
       for (std::size_t rank = first; rank < first + group; ++rank)
-        sum = rounded(sum + rounded(seen[rank][m].at(name)[i]));  // an addition to 0 rounds nothing
+        sum = rounded(sum + rounded(seen[rank][m].at(name)[i]));  // adding to 0 does not round
       shard = rounded(shard + sum);
     }
     all = rounded(all + shard);

@@ -1,5 +1,5 @@
-// hpz: ZeRO-3 shards among all replicas, and each group of near ranks also keeps a copy of the values for the backward pass.
-// Results are bit-identical to plain ZeRO-3, and the backward pass gathers only among near ranks.
+// Tests hpz. ZeRO-3 shards among all replicas, and each group of nearby ranks also keeps a copy of the values for the
+// backward pass. Results must be bit-identical to plain ZeRO-3. The backward pass must gather only among nearby ranks.
 #include "tests/parallel/hybrid.hpp"
 
 #include "parallel/plan/plan.hpp"
@@ -75,7 +75,7 @@ TEST_CASE("with ring, secondary shards have the bytes of the closed forms") {
       const char* const all = s > 1 ? "dp+rep" : "rep";
       INFO(to_string(layout) << ", width " << shape.width);
       CHECK(sent(all, Collective::all_gather) ==
-            4 * m * (psi + table) * (n - 1) / n);  // forward; the head gathers the table
+            4 * m * (psi + table) * (n - 1) / n);  // forward; the head gathers the table again
       CHECK(sent("dp", Collective::all_gather) == 4 * m * (psi + table) * (s - 1) / s);  // backward
       CHECK(sent(all, Collective::reduce_scatter) == 4 * m * psi * (n - 1) / n);
       for (const char* axis : {"dp", "rep", "dp+rep"}) CHECK(sent(axis, Collective::all_reduce) == 0);

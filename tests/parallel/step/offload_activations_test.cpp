@@ -1,6 +1,6 @@
-// The activations that full recomputation keeps are offloaded to a file. On every kind of layout, results are bit-identical
-// to a run without offload. Bytes equal the closed form, the plan and the counts of the file tier. Memory does not grow with
-// the number of blocks.
+// Tests the offload of activations to a file. These are the activations that full recomputation keeps. On every kind of
+// layout, results must be bit-identical to a run without offload. Bytes must equal the closed form, the plan and the counts
+// of the file tier. Memory must not grow with the number of blocks.
 #include "parallel/plan/plan.hpp"
 #include "src/tier/file_tier.hpp"
 #include "tests/parallel/layouts.hpp"
@@ -75,12 +75,12 @@ TEST_CASE("activations in a file change no bit of any type, or with all else the
 }
 
 // A rank writes and reads the input of each of its blocks once for each micro-batch, and nothing in an evaluation. The file
-// holds the inputs of the micro-batches in flight: under 1f1b, these are S − s micro-batches on stage s of S.
+// holds the inputs of the micro-batches in flight. Under 1f1b, S − s micro-batches are in flight on stage s of S.
 TEST_CASE("the bytes of kept inputs are those of the formula, of the plan and of the file") {
   const test::TemporaryFolder folder;
   struct Row {
     const char* layout;
-    std::int64_t parts;  // of an input, one for each tensor rank
+    std::int64_t parts;  // number of parts of an input, one for each tensor rank
     bool partition = false;
   };
   for (const auto& [word, parts, partition] :
@@ -147,7 +147,7 @@ TEST_CASE("memory with activations in a file is as planned") {
 }
 
 // Each additional block keeps one more input for each micro-batch in flight. With a file, only two inputs are in memory.
-// With a pipeline, memory peaks when it also holds a message.
+// With a pipeline, memory also holds a message at the peak.
 TEST_CASE("with activations in a file, the peak of memory does not grow with the number of blocks") {
   for (const auto& [word, in_memory] : {std::pair{"dp1", 2}, std::pair{"dp1.pp2", 3}}) {
     const Layout layout = parse_layout(word, 0);
@@ -162,7 +162,7 @@ TEST_CASE("with activations in a file, the peak of memory does not grow with the
     INFO(word);
     CHECK(peak(16, false) == peak(8, false) + 8 * input);  // 8 / S blocks a stage; S micro-batches are in flight on stage 0
     CHECK(peak(16, true) == peak(8, true));
-    CHECK(peak(16, false) - peak(16, true) == (16 - in_memory) * input - 2 * FileTier::block);  // copies begin on a page
+    CHECK(peak(16, false) - peak(16, true) == (16 - in_memory) * input - 2 * FileTier::block);  // page-aligned copies
   }
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("kept inputs come back in reverse order, whatever their sizes, and may
     KeptInputs kept(memory, tier, traffic);
     for (const std::int64_t count : sizes) kept.keep(filled(count));
     if (abandoned) break;       // with writes in flight
-    std::vector<Tensor> taken;  // stay valid
+    std::vector<Tensor> taken;  // must stay valid after later takes
     for (std::size_t i = std::size(sizes); i-- > 0;) taken.push_back(kept.take());
     for (std::size_t i = 0; i < taken.size(); ++i) {
       const std::int64_t count = sizes[std::size(sizes) - 1 - i];

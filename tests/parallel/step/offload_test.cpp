@@ -1,5 +1,5 @@
-// Offload to a file. On every kind of layout, results are bit-identical to a run without it. Bytes equal the closed form,
-// the plan and the counts of the file tier, and memory equals the plan. Other cases test what is refused.
+// Tests offload to a file. On every kind of layout, results must be bit-identical to a run without offload. Bytes must equal
+// the closed form, the plan and the counts of the file tier. Memory must equal the plan. Other cases test refused options.
 #include "parallel/step/offload.hpp"
 
 #include <numeric>
@@ -76,13 +76,14 @@ TEST_CASE("offloading changes no bit of any type and optimizer, with or without 
       }
 }
 
-// With N ranks, a shard has n elements, padding included, and f32 values. A step has two micro-batches.
+// A shard has n elements, including padding, and its values are f32. A step of two micro-batches transfers these bytes, and
+// half as many for gradients in bf16:
 //
-//              read                                       written
-//   values     (2·2 + 1)·4n: passes of two, update        4n
-//              and 4 times the tied table, which both the embedding and the head read
-//   gradients  (1 + 2)·4n: second micro-batch, norm, update   2·4n       in bf16 half as many
-//   optimizer  8n                                         8n
+//              read                                                              written
+//   values     (2·2 + 1)·4n: two passes of two micro-batches, and the update     4n
+//              and 4 times the tied table, because the embedding and the head both read it
+//   gradients  (1 + 2)·4n: the second micro-batch, the norm and the update       2·4n
+//   optimizer  8n                                                                8n
 TEST_CASE("the bytes of a step are those of the formula, of the plan and of the file") {
   const test::TemporaryFolder folder;
   for (const auto& [compute, sums] :
@@ -114,8 +115,7 @@ TEST_CASE("the bytes of a step are those of the formula, of the plan and of the 
     CHECK(of(made.written, Category::grads) == 2 * size_of(sums) * n);
     CHECK(of(made.read, Category::optimizer) == (compute == DType::f32 ? 8 : 12) * n);
     CHECK(of(made.written, Category::optimizer) == of(made.read, Category::optimizer));
-    const std::int64_t transfers =
-        40 * std::ssize(run.training.buckets().all());  // each may read or write parts of two blocks more
+    const std::int64_t transfers = 40 * std::ssize(run.training.buckets().all());  // each may touch two more blocks in part
     CHECK((file.read_bytes() - read >= made.all_read() &&
            file.read_bytes() - read < made.all_read() + transfers * 2 * FileTier::block));
     CHECK((file.written_bytes() - written >= made.all_written() &&

@@ -1,5 +1,5 @@
-// Samples that hold several documents: the model learns the same as if each document were alone, and results are
-// bit-identical on every layout.
+// Tests samples that hold several documents. Training must give the same results as if each document had its own sample.
+// Results must be bit-identical on every layout.
 #include <cmath>
 
 #include "tests/catch.hpp"
@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int32_t end_of_text = 9;
 
-// Two texts of 7 and 9 tokens. Together they fill a sample. Alone, each is followed by other tokens. These are not targets,
-// and a causal model never looks at them.
+// Trains one step on two texts of 7 and 9 tokens. Together, the texts fill one sample. In separate samples, each text is
+// followed by filler tokens. Filler tokens are not targets, and a causal model does not attend to them.
 StepResult step_on(const TrainingOptions& options, bool together) {
   HostMemory host;
   SystemClock clock;
@@ -88,7 +88,7 @@ TEST_CASE("packed samples, some of whose ranks have no targets, have the bits of
   }
 }
 
-// The first of two contiguous ranks has the first half of a sample, so all of its targets are early.
+// The first of two contiguous ranks has the first half of a sample, so all targets of this rank are early and masked.
 TEST_CASE("samples of one document, of which one context rank has no targets, have the bits of one rank", "[threads]") {
   const auto options_of = [](const Layout& layout, const ContextScheme& scheme) {
     TrainingOptions options = test::options_for("exact", layout);

@@ -1,5 +1,5 @@
-// Training on one rank: repeated and resumed runs have the same bits; with exact numerics, so do runs with other micro-batch
-// sizes.
+// Tests training on one rank. Repeated and resumed runs are bit-identical. With exact numerics, runs with different
+// micro-batch sizes are bit-identical, too.
 #include <cmath>
 
 #include "tests/catch.hpp"

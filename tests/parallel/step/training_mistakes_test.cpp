@@ -1,4 +1,4 @@
-// Training on one rank: errors name their origin, and invalid options are refused.
+// Tests training on one rank. Errors must name their origin, and invalid options must be refused.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -94,7 +94,7 @@ TEST_CASE("a checkpoint of another shape, numerics, seed or, in exact numerics, 
   CHECK_THAT(test::refused([&] { resume(other.training, Checkpoint::open(elsewhere.path(), log)); }),
              says("another global batch") && says("its global batch is 8, this run's 4"));
 
-  const TemporaryFolder older;  // as saved before exact numerics had a version
+  const TemporaryFolder older;  // a checkpoint from before exact numerics had a version
   Metadata without = metadata_of(exact.training, "");
   without.blocks.erase("version");
   save_checkpoint(older.path(), without, state_of(exact.training));

@@ -1,4 +1,5 @@
-// A training step computes the right gradient, clipping, decay, dropout and loss scale, and a model learns.
+// Tests that a training step computes the correct gradient, clipping, decay, dropout and loss scale, and that a model
+// learns.
 #include "parallel/step/training.hpp"
 
 #include <cmath>
@@ -95,7 +96,7 @@ TEST_CASE("weight decay applies only to matrices") {
     const auto before = weights();
     run.training.step([&](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
       run.read()(first, samples, rows);
-      std::ranges::fill(rows.targets, -1);  // no gradient at all
+      std::ranges::fill(rows.targets, -1);  // all gradients are zero
     });
     for (const ParameterPointer& p : run.training.parameters()) {
       INFO(name_of(optimizer) << " " << p->name);

@@ -8,7 +8,7 @@
 namespace chorale::zoo {
 namespace {
 
-constexpr std::int64_t evaluated_samples = 7;  // after the first step, of models with experts
+constexpr std::int64_t evaluated_samples = 7;  // in the evaluation of models with experts after the first step
 
 double relative(double right, double other) { return std::abs(other - right) / right; }
 
@@ -52,7 +52,7 @@ Finding look_at_plan(const Watched& watched, const Expected& expected) {
   return bytes.empty() ? Finding{} : Finding{"memory", bytes};
 }
 
-// The first quantity that differs, without its values. `what`: a text returned by difference().
+// Returns the name of the first quantity that differs, without values. `what` is a text returned by difference().
 std::string quantity_of(const std::string& what) {
   if (what.find('@') != std::string::npos) return "copies";
   if (what.starts_with("moment")) return "moments";
@@ -60,7 +60,7 @@ std::string quantity_of(const std::string& what) {
   return what.substr(0, what.find(' '));
 }
 
-// The cell is the step and the first quantity: "step 2, loss".
+// The cell contains the step and the first quantity that differs, such as "step 2, loss".
 Finding look_at_bits(const Watched& watched, const Expected& expected) {
   const std::string all = difference(expected.one_rank, watched.seen);
   const std::size_t colon = all.find(": ");

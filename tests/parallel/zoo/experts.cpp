@@ -7,8 +7,8 @@
 namespace chorale::zoo {
 namespace {
 
-// The gradients of divided experts have a wrong factor: as if a rank's share of the tokens were that of a replica, or as if
-// all ranks of a replica had copies.
+// Experts that are divided among ranks get gradients with a wrong factor. The cause could be that a rank's share of the
+// tokens was taken for that of a replica. Or all ranks of a replica were assumed to have copies of all experts.
 template <bool larger>
 struct ScaledExperts : Before {
   using Before::Before;
@@ -21,7 +21,7 @@ struct ScaledExperts : Before {
   }
 };
 
-// Every forward pass changes the biases of experts, even the forward pass of an evaluation.
+// The forward passes of an evaluation change the biases of experts, too.
 struct MovesAlways final : WrappingLayer {
   using WrappingLayer::WrappingLayer;
   Tensor forward(const Tensor& x, Context& context) override {

@@ -8,8 +8,8 @@
 namespace chorale::zoo {
 namespace {
 
-// A gradient that is three times too large, as if the division by the number of replicas were missing. In pipelines, the
-// factor of such a mistake is often the number of micro-batches.
+// The gradient is three times too large, as if the division by the number of replicas were missing. In pipelines, such a
+// factor is often the number of micro-batches.
 struct TooLarge : Before {
   using Before::Before;
   void finish() override {
@@ -19,7 +19,7 @@ struct TooLarge : Before {
   }
 };
 
-// Only the gradient of the last micro-batch is reduced; the sum of the earlier ones stays local.
+// Only the gradient of the last micro-batch is reduced. The sum over the earlier micro-batches stays local.
 struct LastAlone : Before {
   using Before::Before;
   void begin(std::int64_t micro_batches) override {
@@ -49,8 +49,7 @@ struct LastAlone : Before {
   std::map<const Parameter*, std::vector<std::int64_t>> own_;
 };
 
-// Knows the number of unmasked targets in the newest micro-batch on this rank, in this rank's step so far, and in the whole
-// batch.
+// Counts unmasked targets in the newest micro-batch on this rank, in the step so far on this rank, and in the whole batch.
 struct CountsTargets : Before {
   CountsTargets(Run& to, std::unique_ptr<Reducer> before) : Before(to, std::move(before)) {
     to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
@@ -75,8 +74,8 @@ struct CountsTargets : Before {
   std::int64_t newest = 0, own = 0, all = 0, micro_batches = 0;
 };
 
-// Each replica, or each rank of a replica that splits sequences, takes the mean over its own tokens, and these means are
-// averaged. The result is right only if all of them have the same number of unmasked tokens.
+// Each replica, or each rank of a replica that splits sequences, takes the mean over its own tokens. These means are then
+// averaged. The result is correct only if all means are over the same number of unmasked tokens.
 struct LocalMeans : CountsTargets {
   using CountsTargets::CountsTargets;
   void ready(const Parameter& p) override {
@@ -93,7 +92,7 @@ struct LocalMeans : CountsTargets {
   std::map<const Parameter*, std::int64_t> seen_;
 };
 
-// The same mistake for micro-batches: the gradient is the average of their means.
+// The same mistake for micro-batches. The gradient is the average of the means of the micro-batches.
 struct MeansOfMicroBatches : CountsTargets {
   using CountsTargets::CountsTargets;
   void begin(std::int64_t count) override {
@@ -126,7 +125,7 @@ struct SumsOfEightBits : Before {
   }
 };
 
-// Gradients are not zeroed at the start of a step, so those of the previous step are still there.
+// Gradients are not zeroed at the start of a step, so they still contain the gradients of the previous step.
 struct NeverCleared : Before {
   using Before::Before;
   void begin(std::int64_t micro_batches) override {

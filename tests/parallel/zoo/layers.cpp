@@ -1,4 +1,4 @@
-// Mistakes of tensor ranks at the boundaries of the layers that they share.
+// Mistakes at the boundaries of layers that tensor-parallel ranks share.
 #include <algorithm>
 
 #include "parallel/step/tensor.hpp"
@@ -7,7 +7,7 @@
 namespace chorale::zoo {
 namespace {
 
-// Each shard of a row-parallel layer adds the bias to its partial sum, so the total contains it once per shard.
+// Each shard of a row-parallel layer adds the bias to its partial sum, so the total contains the bias once per shard.
 template <class Of>
 struct BiasOnEach : Of {
   BiasOnEach(Axis& axis, const std::vector<ParameterPointer>& parameters)
@@ -36,7 +36,7 @@ void add_bias_on_each(Run& run) {
       [&](auto) { return std::make_unique<BiasOnEach<Of>>(run.training.mesh().tensor(), run.training.parameters()); });
 }
 
-// The loss sums the exponentials of all tensor ranks, although each rank has gathered all logits.
+// Each rank has gathered all logits, but the loss still sums the exponentials over all tensor ranks.
 template <class Of>
 struct GatheredLogits : Of {
   using Of::Of;
@@ -46,7 +46,8 @@ struct GatheredLogits : Of {
   }
 };
 
-// The layers before a column-parallel layer get this rank's part of the gradient.
+// The layers before a column-parallel layer get only this rank's part of the gradient, because the sum over ranks is
+// missing.
 struct LocalInputGradients : TensorParallel {
   using TensorParallel::TensorParallel;
   std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override {

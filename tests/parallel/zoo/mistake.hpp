@@ -1,13 +1,14 @@
-// The bug zoo: mistakes that training frameworks have shipped. Each is put into a run through the interfaces that strategies
-// use, where it would really occur: a gradient reducer, a shard boundary, an attention scheme, the samples, the optimizer's
-// states, or a resumed run. A mistake is one row of a table; each table is one file:
+// The bug zoo: mistakes that training frameworks have shipped. Each mistake is made at the place where it would really
+// occur, through the interfaces that strategies use. Such a place is a gradient reducer, a shard boundary, an attention
+// scheme, the samples, the optimizer's states, or a resumed run. A mistake is one row of a table, and each table is one
+// file:
 //
 //   gradients.cpp   sums of gradients                             samples.cpp   the order of samples, dropout masks
 //   norms.cpp       the norm of gradients, and clipping           tokens.cpp    ranks that divide sequences
 //   weights.cpp     shards, optimizer states, resumed runs        experts.cpp   ranks that divide experts
 //   layers.cpp      ranks that divide layers
 //
-// zoo_test.cpp shows every mistake to every detector (detectors.hpp).
+// zoo_test.cpp applies every detector (detectors.hpp) to every mistake.
 #pragma once
 #include <span>
 
@@ -20,11 +21,11 @@ using test::Run;
 
 struct Mistake {
   const char* about;
-  std::vector<const char*> layouts;  // docs/bug_zoo.md is about the first of them
-  const char* proof;                 // part of what the proof says, on all layouts
-  // Options of both the correct and the mistaken run.
+  std::vector<const char*> layouts;  // docs/bug_zoo.md shows the first layout
+  const char* proof;                 // part of the proof's message on every layout
+  // Sets options of both the correct run and the run with the mistake.
   void (*setting)(TrainingOptions&) = [](TrainingOptions&) {};
-  // The mistake: in the options of one rank, or in its run before the first step.
+  // Makes the mistake on one rank, either in the options or in the run before the first step.
   void (*change)(TrainingOptions&, const Mesh&) = [](TrainingOptions&, const Mesh&) {};
   void (*make)(Run&) = [](Run&) {};
 };
@@ -56,7 +57,7 @@ void reduce_by(Run& run) {
   run.training.replace_reducer([&](auto inner) { return std::make_unique<Mistaken>(run, std::move(inner)); });
 }
 
-// The model with each of its blocks wrapped.
+// Builds the model and wraps each of its blocks.
 template <class Wrapped>
 Model with_blocks_in(const ModelShape& shape, Recompute recompute, const Mesh& mesh) {
   Model model = build_gpt(shape, recompute, width_sharding(mesh), expert_sharding(mesh));
@@ -70,8 +71,8 @@ void wrap_blocks(TrainingOptions& options, const Mesh&) {
   options.build = with_blocks_in<Wrapped>;
 }
 
-// Full recomputation that also counts the choices of experts in the repeated forward pass. Other mistakes change the context
-// of that pass.
+// Full recomputation that also counts the choices of experts in the repeated forward pass. Derived mistakes change the
+// context of the repeated pass.
 struct Recomputation : WrappingLayer {
   using WrappingLayer::WrappingLayer;
   virtual void again(Context&) const {}

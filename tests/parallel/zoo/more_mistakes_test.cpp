@@ -7,14 +7,14 @@
 namespace chorale::zoo {
 namespace {
 
-// This test shows why gradients and their norms are compared, not only losses.
+// The test shows why gradients and their norms are compared, not only losses.
 TEST_CASE("with Adam, a gradient that is too large shows in the norm but not in the loss", "[threads]") {
   CHECK(test::on_thread_mesh(parse_layout("dp3", 0), [](Mesh mesh, Memory& memory) -> std::string {
           HostMemory host;
           TrainingOptions options = options_in(parse_layout("dp3", 0), {});
           options.optimizer.clip = 0;
           Run right(options, Mesh(), host), wrong(options, std::move(mesh), memory);
-          mistakes_in_gradients().front().make(wrong);  // three times too large
+          mistakes_in_gradients().front().make(wrong);  // gradients are three times too large
           right.steps(3), wrong.steps(3);
           for (std::size_t i = 0; i < 3; ++i) {
             const auto &a = right.seen.steps[i], &b = wrong.seen.steps[i];
@@ -54,8 +54,8 @@ TEST_CASE("all ranks skip a step in which one rank overflows", "[threads]") {
   }
 }
 
-// An account that computes bytes with the size of the world instead of the group is wrong by a factor. The bytes must be
-// those of a ring on the group's ranks.
+// If an account computes bytes from the size of the world instead of the group, the bytes are wrong by a factor. The correct
+// bytes are those of a ring on the group's ranks.
 TEST_CASE("an axis counts the bytes that a ring of its own ranks sends, not a ring of the world", "[threads]") {
   for (const char* word : {"dp4.tp2", "dp2.tp2", "dp2.tp2.z1", "dp3.pp2.z1", "dp2.tp2.pp2"}) {
     INFO(word);

@@ -35,7 +35,7 @@ struct LocalRows : SequenceParallel {
   }
 };
 
-// Each tensor rank counts its heads from 0, so all of them draw the same masks of attention weights.
+// Each tensor rank counts its heads from 0, so all tensor ranks draw the same dropout masks for attention weights.
 struct LocalHeads : AttentionScheme {
   AttentionInput input(const Tensor& qkv, const AttentionCall& call, Context& context) const override {
     AttentionInput in = AttentionScheme::input(qkv, call, context);

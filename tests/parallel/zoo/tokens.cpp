@@ -5,7 +5,7 @@
 namespace chorale::zoo {
 namespace {
 
-// Each context rank treats its tokens as the first ones of the sequence.
+// Each context rank treats its tokens as the first tokens of the sequence.
 struct FromTheStart : ShardBoundary {
   Tensor pick(const Tensor& rows, Context& context) const override {
     for (Tokens* tokens : {&context.tokens, &context.stream}) tokens->places = nullptr, tokens->first_token = 0;
@@ -43,7 +43,7 @@ void attend_by(Run& run) {
   run.training.replace_attention([&](auto inner) { return std::make_unique<Mistaken>(run, std::move(inner)); });
 }
 
-// The first query of each shard does not see its own key.
+// The first query of each shard cannot see the key of the same token.
 struct EarlyMask : Around {
   using Around::Around;
   Tokens moved(Tokens tokens, std::int64_t rows) const override {
@@ -57,7 +57,7 @@ struct EarlyMask : Around {
   mutable std::vector<std::int32_t> places;
 };
 
-// The last rank does not know of documents.
+// The last rank ignores document boundaries.
 struct OneDocument : Around {
   using Around::Around;
   Tokens moved(Tokens tokens, std::int64_t) const override {
@@ -66,7 +66,7 @@ struct OneDocument : Around {
   }
 };
 
-// The gradients of keys that other ranks computed arrive, but are not added to those of this rank.
+// Gradients of keys arrive from other ranks, but are not added to this rank's gradients of keys.
 struct LostHop : Around {
   using Around::Around;
   Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
@@ -99,7 +99,7 @@ struct LostHop : Around {
   }
 };
 
-// Targets are shifted within a shard, so the last token of a shard has none.
+// Targets are shifted within each shard, so the last token of a shard has no target.
 void lose_targets(Run& run) {
   run.read = [&run, read = run.read](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
     read(first, samples, rows);

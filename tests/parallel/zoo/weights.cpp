@@ -1,4 +1,4 @@
-// Mistakes in the update of weights: in shards, optimizer states and learning rates, and when a run is resumed.
+// Mistakes in the update of weights. They concern shards, optimizer states, learning rates and resumed runs.
 #include <algorithm>
 
 #include "tests/parallel/zoo/mistake.hpp"
@@ -28,8 +28,8 @@ struct SkipsAlone : Before {
   std::vector<std::vector<float>> before_;
 };
 
-// Publishing, which brings the updated shards to all ranks, is left out. Each rank keeps the previous values of all other
-// shards.
+// Publishing sends the updated shards to all ranks. This mistake leaves publishing out, so each rank keeps the previous
+// values of all other shards.
 struct Unpublished : Before {
   using Before::Before;
   void publish() override {}
@@ -50,7 +50,7 @@ struct MomentsInBf16 : Before {
   }
 };
 
-// A base for mistakes in which the first block computes with the values of the previous step.
+// A base class for mistakes in which the first block computes with the values of the previous step.
 struct OldValues : WrappingLayer {
   using WrappingLayer::WrappingLayer;
   Tensor forward(const Tensor& x, Context& context) override { return inner_->forward(x, context); }
@@ -77,7 +77,7 @@ struct OldValues : WrappingLayer {
   std::uint32_t step_ = 0;
 };
 
-// Values were gathered before the update, so the first forward pass of a step has old ones.
+// Values are gathered before the update, so the first forward pass of a step uses old values.
 struct GatheredEarly final : OldValues {
   using OldValues::OldValues;
   Tensor forward(const Tensor& x, Context& context) override {
@@ -86,7 +86,7 @@ struct GatheredEarly final : OldValues {
   }
 };
 
-// The secondary shards, which the backward pass gathers, are those of the previous step.
+// The backward pass gathers secondary shards that still have the values of the previous step.
 struct OldSecondaryShards final : OldValues {
   using OldValues::OldValues;
   Tensor backward(const Tensor& dy, Context& context) override {
@@ -96,7 +96,7 @@ struct OldSecondaryShards final : OldValues {
   }
 };
 
-// A resumed run reads this rank's shards. Its other values are still those of a new model, as nothing gathers them.
+// A resumed run reads this rank's shards but does not gather the rest. So all other values are still those of a new model.
 void resume_without_gathering(Run& run) {
   const auto all_values = [&] {
     std::vector<std::vector<float>> all;

@@ -1,10 +1,10 @@
-// Shows every mistake of the bug zoo to every detector, and right runs on the same layouts. The results are the tables of
-// docs/bug_zoo.md, which must equal the computed ones. This writes the page anew:
+// Applies every detector to every mistake of the bug zoo, and to correct runs on the same layouts. The tables of
+// docs/bug_zoo.md must equal the results. This command rewrites the page:
 //
 //   ZOO_TABLE=docs/bug_zoo.md build/tests_run "the proof catches*"
 //
-// A mistake that the proof did not catch would also pass the tests of layouts. One known mistake is left out: label
-// smoothing over a shard of the vocabulary. Chorale has no label smoothing.
+// A mistake that the proof did not catch would also pass the tests of layouts. One known mistake, label smoothing over a
+// shard of the vocabulary, is left out, because Chorale has no label smoothing.
 #include <fmt/ranges.h>
 
 #include "tests/catch.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int steps_of_table = 12, steps_of_others = 2;
 
-// Runs that several mistakes share. Each is made once.
+// Correct runs that several mistakes share. Each run is made only once.
 class RightRuns {
  public:
   const test::Seen& on_one_rank(const Mistake& mistake) {
@@ -55,7 +55,7 @@ std::vector<std::string> with_detectors(std::vector<std::string> before, const s
   return before;
 }
 
-// How many mistakes each detector catches, and how many only the proof catches.
+// The number of mistakes that each detector catches, and the number that only the proof catches.
 struct Counts {
   int mistakes = 0, alone = 0;
   std::array<int, how_many> caught{};
@@ -72,7 +72,7 @@ struct Counts {
   }
 };
 
-// A section of the page: a row for each mistake. Mistakes that only the proof catches are bold.
+// A section of the page, with a row for each mistake. Mistakes that only the proof catches are bold.
 struct Section {
   std::string title, rows = {};
   Counts counts = {};
@@ -91,7 +91,7 @@ struct Section {
   std::string text() const { return heading() + "\n" + table_of(with_detectors({"mistake", "layout"}), rows); }
 };
 
-// Where a section begins on the page, and its length.
+// Returns where a section begins on the page, and the section's length.
 std::pair<std::size_t, std::size_t> place_of(const std::string& heading, const std::string& page) {
   const std::size_t begins = page.find(heading);
   REQUIRE(begins != std::string::npos);
@@ -124,7 +124,7 @@ Section shown(const char* title, const std::vector<Mistake>& mistakes, RightRuns
       CHECK_THAT(found[proof].details, Catch::Contains(mistake.proof));
       if (!in_table) continue;
       section.add(mistake, found);
-      for (const Finding& finding : found) CHECK(finding.margin > 0.03);  // so that the table is the same on every machine
+      for (const Finding& finding : found) CHECK(finding.margin > 0.03);  // so that the table is equal on every machine
     }
   return section;
 }

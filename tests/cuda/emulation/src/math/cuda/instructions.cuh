@@ -1,4 +1,5 @@
-// The instructions of src/math/cuda/instructions.cuh in plain C++. This file comes before that one on the include path.
+// The instructions of src/math/cuda/instructions.cuh in plain C++. On the include path, this file precedes the original
+// file.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -41,7 +42,7 @@ float half_of(std::uint32_t pair, int which) {
   return static_cast<float>(value);
 }
 
-// Every lane contributes its parts of a and b, then computes its own four elements of d.
+// Every lane contributes its parts of a and b, and then computes its four elements of d.
 template <class T>
 void multiply(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t* b, Type<T>) {
   struct Put {
@@ -77,7 +78,7 @@ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
   for (int i = 0; i < 4; ++i) m[i] = at(i, 2 * t) | at(i, 2 * t + 1) << 16;
 }
 
-// The data of these copies arrive at once or only at the wait (block.hpp).
+// The data of a copy arrives at once, or only at the wait (see block.hpp).
 inline void copy_pack_later(void* to, const void* from, bool wanted) {
   emulation::require_sixteen(to);
   emulation::require_sixteen(from);

@@ -1,5 +1,5 @@
-// Emulates kernel launches: the host calls the kernel for every thread of every block, in fibers. This file comes before
-// src/math/cuda/launch.cuh on the include path.
+// Emulates kernel launches. The host calls the kernel for every thread of every block, in fibers. On the include path, this
+// file precedes src/math/cuda/launch.cuh.
 #pragma once
 #include <cuda_runtime.h>
 
