@@ -19,8 +19,14 @@ class AdamW final : public UpdateRule {
   std::vector<std::string> moments() const override { return {"moment1", "moment2"}; }
 
   void begin_step(std::int64_t step, double rate) override {
-    if (step <= powers_) powers_ = 0, power1_ = power2_ = 1;
-    for (; powers_ < step; ++powers_) power1_ *= step_.beta1, power2_ *= step_.beta2;
+    if (step <= powers_) {
+      powers_ = 0;
+      power1_ = power2_ = 1;
+    }
+    for (; powers_ < step; ++powers_) {
+      power1_ *= step_.beta1;
+      power2_ *= step_.beta2;
+    }
     step_.rate = rate;
     step_.correction1 = 1 / (1 - power1_);
     step_.correction2 = 1 / (1 - power2_);

@@ -49,7 +49,8 @@ struct ChoiceCounts {
     std::int64_t all = 0, lost = 0;
     for (std::int64_t block = 0; block < blocks(); ++block) {
       const auto here = chosen(block);
-      all += std::accumulate(here.begin(), here.end(), std::int64_t{0}), lost += dropped(block);
+      all += std::accumulate(here.begin(), here.end(), std::int64_t{0});
+      lost += dropped(block);
     }
     return all > 0 ? static_cast<double>(lost) / static_cast<double>(all) : 0;
   }

@@ -118,7 +118,10 @@ void ExpertMlps::add_weight_gradients(const Tensor& rows, const Tensor& dbefore,
 }
 
 void ExpertMlps::each_parameter(const std::function<void(const ParameterPointer&)>& visit) const {
-  for (const Expert& expert : experts_) visit(expert.up), visit(expert.down);
+  for (const Expert& expert : experts_) {
+    visit(expert.up);
+    visit(expert.down);
+  }
 }
 
 }  // namespace chorale

@@ -149,7 +149,10 @@ MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& cont
 
 RoutingRule MixtureOfExperts::rule(const Context& context) const {
   RoutingRule rule = rule_;
-  if (context.balance) rule.bias = context.balance->bias(number_), rule.counts = context.balance->previous(number_);
+  if (context.balance) {
+    rule.bias = context.balance->bias(number_);
+    rule.counts = context.balance->previous(number_);
+  }
   return rule;
 }
 
@@ -183,7 +186,8 @@ void MixtureOfExperts::each_own_parameter(const std::function<void(const Paramet
 }
 
 void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
-  visit(experts_.output_site()), visit(experts_.input_gradient_site());
+  visit(experts_.output_site());
+  visit(experts_.input_gradient_site());
   if (shared_) shared_->each_site(visit);
 }
 

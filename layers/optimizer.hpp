@@ -92,7 +92,10 @@ class Optimizer {
     Tensor other_weights, old_values;
     std::vector<Tensor> other_moments;
     bool started = false;
-    void exchange() { std::swap(weights, other_weights), std::swap(moments, other_moments); }
+    void exchange() {
+      std::swap(weights, other_weights);
+      std::swap(moments, other_moments);
+    }
   };
   // The part of a state inside a window.
   struct Piece {

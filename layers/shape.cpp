@@ -173,8 +173,10 @@ const std::vector<ModelPreset>& model_presets() {
     };
     for (ModelPreset& preset : all) {
       const std::string name = preset.name;
-      if (name == "llama-1b" || name == "llama-8b")
-        preset.shape.rotary_base = 500000, preset.shape.tied = name == "llama-1b";
+      if (name == "llama-1b" || name == "llama-8b") {
+        preset.shape.rotary_base = 500000;
+        preset.shape.tied = name == "llama-1b";
+      }
       if (name == "tiny-moe")
         preset.shape.experts = {
             .count = 4, .chosen = 2, .ffn = 64, .shared_ffn = 32, .every = 2, .balance = 0.01, .z = 0.001};

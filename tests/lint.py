@@ -8,8 +8,9 @@
    size       no C++ or CUDA file over 400 lines, no function in it over 80
    root       the root of the repository holds only the names listed below (its complaint has no line number)
    one        no type or inline function is defined by two files (one_definition.py)
-   types      no type of the program has the name of a type in another file, unless it is nested in a class
-   opening    a header, a CUDA source or a Python file opens with a comment that describes the file
+   types      no type of the program has the name of one in another file, unless it is nested in a class
+   opening    a header, a CUDA source or a Python file opens with a comment that says what it is
+   commas     a comma never joins two statements: a debugger stops at each only if each has its own line
    columns    lines of C++, CUDA and Python, including comments, have at most 125 columns
    links      a link of a Markdown page leads to a file and a heading that exist (links.py)
    spelling   American spelling only (spelling.py)
@@ -32,7 +33,7 @@ rooms = {
     "collectives": [["schedule"], ["analysis", "transport"], ["backends/mapped", "backends/message"], ["backends/near"],
                     ["backends"], ["forecast"], ["choice"], ["call"]],
     "parallel": [["pipeline"], ["layout"], ["mesh"], ["context"], ["experts"], ["step"], ["plan"], ["forecast"],
-                 ["planner", "state", "generation"]],
+                 ["planner", "state", "generation"], ["trainer"]],
 }
 algorithms = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "gather", "reduce", "reduce_scatter",
               "scatter"]
@@ -169,6 +170,22 @@ def columns(file, lines):
             yield number, f"{len(line)} columns; at most {most_columns} are allowed"
 
 
+def commas(file, lines):
+    """Finds lines such as `a = b, c = d;`. Strings are cut out first, and a sign stands for all that is in brackets."""
+    place = r"(?:\+\+|--|\*)*[\w:§][\w:.§]*(?:->[\w:.§]+)*"
+    acts = rf"{place}(?:\+\+|--| (?:[-+*/|&^]|<<|>>)?= [^,;]*)?"
+    before = r"(?:\w[^;]*[§)] \{ |.*; )?(?:else |(?:if|while|for) (?:constexpr )?§ )*(?:case [\w:]+: )?"
+    joined = re.compile(rf"\s*{before}({acts}(?:, {acts})+);(?: .*)?")
+    for number, line in enumerate(lines, 1):
+        bare = re.sub(r'"(?:\\.|[^"\\])*"|//.*', "", line).rstrip()
+        while (shorter := re.sub(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{};]*\}", "§", bare)) != bare:
+            bare = shorter
+        whole = not re.search(r"[()\[\]]", bare) and not lines[number - 2].endswith((",", "(")) and "for (" not in bare
+        if whole and (found := joined.fullmatch(bare)) and all(re.search(r"=|\+\+|--|§$", part)
+                                                               for part in found[1].split(", ")):
+            yield number, "a comma joins two statements: write two"
+
+
 def text(file, lines):
     for number, line in enumerate(lines, 1):
         if "\t" in line and not file.endswith("Makefile"):
@@ -220,7 +237,7 @@ def complaints(root):
         lines = content.splitlines()
         if file.endswith(cpp) and not file.startswith(programs_of_their_own):
             program.append((file, content))
-        checks = [text, columns, spelling, opening] + ([order, size] if file.endswith(cpp) else [])
+        checks = [text, columns, spelling, opening] + ([order, size, commas] if file.endswith(cpp) else [])
         for check in checks:
             found += [f"{file}:{number}: {what}" for number, what in check(file, lines)]
         if file.endswith(".md"):

@@ -79,8 +79,12 @@ void show_kept_output() {
 
 void give_up(Doing what) {
   show_kept_output();
-  say(state.prefix), say("no sign of life "), say(what == Doing::waiting ? "while waiting for other ranks in" : "in");
-  say(" test case: "), say(state.case_name), say("\n");
+  say(state.prefix);
+  say("no sign of life ");
+  say(what == Doing::waiting ? "while waiting for other ranks in" : "in");
+  say(" test case: ");
+  say(state.case_name);
+  say("\n");
   _exit(static_cast<int>(Exit::watchdog));
 }
 

@@ -15,7 +15,10 @@ class Tally {
     if (prints_) fmt::print("chaos: {} tried, {} failed\n", tried, failed);
   }
   Tally(const Tally&) = delete;
-  void add(bool held) { ++tried, failed += !held; }
+  void add(bool held) {
+    ++tried;
+    failed += !held;
+  }
 
   std::int64_t tried = 0, failed = 0;
 

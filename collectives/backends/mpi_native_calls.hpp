@@ -24,7 +24,10 @@ class MpiNativeCalls {
   MpiNativeCalls(mpi::Comm calls, mpi::Comm comparisons) : calls_(std::move(calls)), comparisons_(std::move(comparisons)) {}
 
   MPI_Comm comm() const { return calls_.get(); }
-  void never_free() { calls_.release(), comparisons_.release(); }
+  void never_free() {
+    calls_.release();
+    comparisons_.release();
+  }
 
   class Comparison {
    public:

@@ -65,7 +65,8 @@ LinkWork::LinkWork(Link& link, const Plan& plan) : link_(link), plan_(plan) {
 }
 
 void LinkWork::start(void* input, void* output) {
-  input_ = input, output_ = output;
+  input_ = input;
+  output_ = output;
   const Problem& p = plan_.problem;
   registered_ = (p.input_count() == 0 || link_.meet(input)) && (p.output_count() == 0 || link_.meet(output));
   begun_ = false;

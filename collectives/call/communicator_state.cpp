@@ -65,7 +65,10 @@ Call Communicator::State::used(Call call) const {
   Slice& ignored = gives ? call.output : call.input;
   const void* const place = ignored.data;
   ignored = uses;
-  if (place != uses.data) ignored.data = nullptr, ignored.count = 0;
+  if (place != uses.data) {
+    ignored.data = nullptr;
+    ignored.count = 0;
+  }
   return call;
 }
 

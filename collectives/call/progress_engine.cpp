@@ -20,7 +20,11 @@ ProgressEngine::ProgressEngine(Clock& clock, bool oversubscribed, double timeout
     : waiting_{.clock = clock,
                .timeout_seconds = flight ? std::max(timeout_seconds, unguarded_seconds) : timeout_seconds,
                .spins = oversubscribed ? 0 : 2000,
-               .on_idle = [this] { examine(), tell_guard(); },
+               .on_idle =
+                   [this] {
+                     examine();
+                     tell_guard();
+                   },
                .moved = [this] { return moved(); },
                .watched = [this] { return flight_ ? flight_->judged() : 0; },
                .fix = "a peer is slow, stopped or gone; CHORALE_TIMEOUT=SECONDS changes the limit"},

@@ -33,10 +33,15 @@ Json line_of(const Tuned& t) {
 
 Tuned choice_of(const Json& line) {
   Tuned t{.backend = line.at("backend"), .what = collective_named(line.at("op")), .ranks = line.at("ranks")};
-  t.in_place = line.at("in_place"), t.bytes = line.at("bytes"), t.algorithm = line.at("algorithm");
-  t.chunks = line.at("chunks"), t.seconds = line.at("time_us").get<double>() * 1e-6;
-  t.runner_up = line.at("runner_up"), t.ratio = line.at("ratio");
-  t.ratio_low = line.value("ratio_low", 0.0), t.ratio_high = line.value("ratio_high", 0.0);
+  t.in_place = line.at("in_place");
+  t.bytes = line.at("bytes");
+  t.algorithm = line.at("algorithm");
+  t.chunks = line.at("chunks");
+  t.seconds = line.at("time_us").get<double>() * 1e-6;
+  t.runner_up = line.at("runner_up");
+  t.ratio = line.at("ratio");
+  t.ratio_low = line.value("ratio_low", 0.0);
+  t.ratio_high = line.value("ratio_high", 0.0);
   t.hosts = line.value("hosts", 1);
   if (t.ranks < 1 || t.hosts < 1 || t.bytes < 0 || t.chunks < 1) throw std::runtime_error("a choice has invalid numbers");
   return t;

@@ -54,9 +54,10 @@ std::vector<Caches::Count> Caches::counts(std::size_t works) {
         const auto size = static_cast<double>((at + 1)->first - at->first);
         const bool stores = note.access == Access::store;
         const bool is_held = stores ? at->holders == core : (at->holders & core) != 0;
-        if (!is_held)
-          count.fetched += size, count.added += note.access == Access::add ? size : 0;
-        else if (!stores || at->loaded_by != note.work)
+        if (!is_held) {
+          count.fetched += size;
+          count.added += note.access == Access::add ? size : 0;
+        } else if (!stores || at->loaded_by != note.work)
           count.held += size;
         at->holders = stores ? core : at->holders | core;
         if (!stores) at->loaded_by = note.work;

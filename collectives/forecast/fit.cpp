@@ -22,9 +22,18 @@ Prices usual(bool is_network) {
   Prices p{.call = 3e-7, .step = 5e-8, .message = 3e-7, .latency = 1e-7, .handshake = 1e-6, .turn = 1e-6};
   p.touch.fill(1 / 40e9);
   p.cross.fill(1 / 30e9);
-  p.cross_sum = 1 / 30e9, p.sum = 1 / 100e9, p.copy = 1 / 15e9, p.eager = 1 / 10e9;
-  if (is_network)
-    p.latency = 3e-5, p.message = 5e-6, p.handshake = 3e-5, p.link = 1 / 120e6, p.burst = 64e3, p.copy = 1 / 3e9;
+  p.cross_sum = 1 / 30e9;
+  p.sum = 1 / 100e9;
+  p.copy = 1 / 15e9;
+  p.eager = 1 / 10e9;
+  if (is_network) {
+    p.latency = 3e-5;
+    p.message = 5e-6;
+    p.handshake = 3e-5;
+    p.link = 1 / 120e6;
+    p.burst = 64e3;
+    p.copy = 1 / 3e9;
+  }
   return p;
 }
 
@@ -32,8 +41,13 @@ Prices usual(bool is_network) {
 Prices beyond(const Prices& host) {
   Prices p = host;
   const Prices far = usual(true);
-  p.latency = far.latency, p.message = far.message, p.handshake = far.handshake;
-  p.link = far.link, p.burst = far.burst, p.copy = far.copy, p.eager = far.eager;
+  p.latency = far.latency;
+  p.message = far.message;
+  p.handshake = far.handshake;
+  p.link = far.link;
+  p.burst = far.burst;
+  p.copy = far.copy;
+  p.eager = far.eager;
   if (p.turn <= 0) p.turn = far.turn;
   return p;
 }
@@ -56,13 +70,19 @@ class Search {
     between_.eager_bytes = eager_bytes;
     if (!has_burst) between_.burst = 0;
     const bool knows_host = known.within && is_network_ && !site.crowded();
-    if (known.within && !knows_host) complete(within_), complete(between_);
+    if (known.within && !knows_host) {
+      complete(within_);
+      complete(between_);
+    }
     if (site.crowded() && !known.within) within_.latency = 1.5e-6;
     if (!knows_host) add({"call", "step", "touch", "cross", "sum"}, is_network_);
     if (!knows_host && maps_memory) add({"cross_sum"}, false);
     if (site.crowded()) add({"turn"}, is_network_);
     if (!knows_host) add_message(false);
-    if (is_network_) add_message(true), add({"link"}, true);
+    if (is_network_) {
+      add_message(true);
+      add({"link"}, true);
+    }
     if (is_network_ && has_burst) add({"burst"}, true);
   }
 
@@ -78,7 +98,8 @@ class Search {
     set(found.x);
     for (std::size_t i = 0; i < knobs_.size(); ++i)
       (knobs_[i].is_between ? fitted.spread_between : fitted.spread)[knobs_[i].key].push_back(found.spread[i]);
-    fitted.within = within_, fitted.between = between_;
+    fitted.within = within_;
+    fitted.between = between_;
     if (maps_memory_)
       fitted.within.message = fitted.within.handshake = fitted.within.eager = fitted.within.eager_bytes = 0;
     else
@@ -87,7 +108,8 @@ class Search {
       if (!site_.crowded()) prices->turn = 0;
       if (!is_network_) prices->link = prices->burst = 0;
     }
-    fitted.error = quantile_of_sizes(found.errors, 50), fitted.error_95 = quantile_of_sizes(found.errors, 95);
+    fitted.error = quantile_of_sizes(found.errors, 50);
+    fitted.error_95 = quantile_of_sizes(found.errors, 95);
     return fitted;
   }
 
@@ -142,7 +164,11 @@ std::optional<Fitted> fit(const std::vector<Timed>& rows, std::int64_t element_b
     Search search(rows, element_bytes, maps_memory, site, eager_bytes, known, false);
     const std::optional<Minimum> found = search.run(tick);
     if (!found) return std::nullopt;
-    if (!best || found->cost < least) best = search.result(*found), least = found->cost, best_eager_bytes = eager_bytes;
+    if (!best || found->cost < least) {
+      best = search.result(*found);
+      least = found->cost;
+      best_eager_bytes = eager_bytes;
+    }
     if (maps_memory || (known.eager_bytes > 0 && !is_network)) break;
   }
   if (!is_network) return best;
@@ -151,7 +177,10 @@ std::optional<Fitted> fit(const std::vector<Timed>& rows, std::int64_t element_b
     Search search(rows, element_bytes, maps_memory, site, eager_bytes, known, true);
     const std::optional<Minimum> found = search.run(tick);
     if (!found) return std::nullopt;
-    if (found->cost < least_with_burst) best = search.result(*found), least_with_burst = found->cost;
+    if (found->cost < least_with_burst) {
+      best = search.result(*found);
+      least_with_burst = found->cost;
+    }
   }
   return best;
 }

@@ -41,9 +41,12 @@ class Descent {
         const Row move = solve(damping);
         for (std::size_t i = 0; i < tried.size(); ++i) tried[i] += std::clamp(move[i], -1.0, 1.0);
         Row tried_errors = errors_at_(tried);
-        if (const double then = cost(tried_errors, tried); then < now)
-          x_ = std::move(tried), errors_ = std::move(tried_errors), now = then, damping /= 3;
-        else
+        if (const double then = cost(tried_errors, tried); then < now) {
+          x_ = std::move(tried);
+          errors_ = std::move(tried_errors);
+          now = then;
+          damping /= 3;
+        } else
           damping *= 4;
       }
       if (before - now < 1e-4 * before) break;

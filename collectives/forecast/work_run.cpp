@@ -39,9 +39,10 @@ class WorkRun {
       while (!events_.empty() && events_.top().time == now) {
         const Event event = events_.top();
         events_.pop();
-        if (event.is_over)
-          ++over, end(event);
-        else
+        if (event.is_over) {
+          ++over;
+          end(event);
+        } else
           begin(event);
       }
       dispatch(now);

@@ -16,7 +16,10 @@ Lanes::Lanes(const Problem& p) {
     const int host = host_of(rank);
     if (host == hosts()) ranks_.emplace_back();
     std::vector<int>& theirs = ranks_[static_cast<std::size_t>(host)];
-    if (rank == p.rank) host_ = host, local_ = static_cast<int>(theirs.size());
+    if (rank == p.rank) {
+      host_ = host;
+      local_ = static_cast<int>(theirs.size());
+    }
     theirs.push_back(rank);
     count_ = std::max(count_, size_of(host));
   }

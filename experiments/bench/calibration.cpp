@@ -77,8 +77,12 @@ void measure_alone(Machine& machine, const Session& session) {
 // Ring all-gathers with the message lengths that programs use. They show which messages wait for their receivers.
 Sweep of_message_lengths(const Sweep& sweep, int ranks) {
   Sweep lengths = sweep;
-  lengths.wanted.ops = {"all_gather"}, lengths.wanted.algorithms = {"ring"}, lengths.wanted.in_place = "no";
-  lengths.wanted.begin = ranks << 10, lengths.wanted.end = ranks << 16, lengths.wanted.factor = 2;
+  lengths.wanted.ops = {"all_gather"};
+  lengths.wanted.algorithms = {"ring"};
+  lengths.wanted.in_place = "no";
+  lengths.wanted.begin = ranks << 10;
+  lengths.wanted.end = ranks << 16;
+  lengths.wanted.factor = 2;
   std::erase_if(lengths.backends, [](const std::string& name) { return backend_named(name).maps_memory; });
   return lengths;
 }
@@ -106,7 +110,10 @@ forecast::Known known_prices(const Machine& machine, const std::string& backend,
     const Level* const level = forecast::nearest(machine, name, "host", on_a_machine, 1);
     if (!level || level->hosts > 1 || (name != backend && !is_near)) continue;
     known.within = forecast::prices_of(*level);
-    if (name != backend) known.within->message = known.within->step, known.within->copy = 0;
+    if (name != backend) {
+      known.within->message = known.within->step;
+      known.within->copy = 0;
+    }
     if (is_near) known.within->eager_bytes = near::carried_bytes;
     break;
   }
@@ -167,9 +174,12 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
   Level level{.backend = backend, .ranks = series[0].row.ranks, .hosts = hosts_of(site)};
   if (can_compare) level.barrier = usual;
   level.shared_cores = level.hosts > 1 && std::ranges::max(site.machine_of) == 0;
-  level.rows = static_cast<int>(rows.size()), level.error = fitted->error, level.error_95 = fitted->error_95;
+  level.rows = static_cast<int>(rows.size());
+  level.error = fitted->error;
+  level.error_95 = fitted->error_95;
   Level between = level;
-  between.span = "network", between.spread = fitted->spread_between;
+  between.span = "network";
+  between.spread = fitted->spread_between;
   level.spread = fitted->spread;
   set_prices(level, fitted->within);
   set_prices(between, fitted->between);
@@ -218,7 +228,8 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
       const bool threads = backend_named(sweep.backends[b]).ranks_are_threads;
       const forecast::Site here = threads ? forecast::Site::one_host(own[0].row.ranks, online_cores()) : site;
       for (Level& level : levels_of(own, here, sweep.machine, tick)) {
-        level.measured = iso_time(session.clock.wall_seconds()), level.busy = !outcome.busy.empty();
+        level.measured = iso_time(session.clock.wall_seconds());
+        level.busy = !outcome.busy.empty();
         found.levels.push_back(level);
       }
     }
@@ -237,7 +248,8 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
                       [&](const ComputeRates& old) { return old.type == rates.type && old.ranks == rates.ranks; });
       known.computes.insert(known.computes.end(), found.computes.begin(), found.computes.end());
       known.levels.insert(known.levels.end(), found.levels.begin(), found.levels.end());
-      known.sums = found.sums, known.cores = found.cores;
+      known.sums = found.sums;
+      known.cores = found.cores;
     });
     if (!why_not.empty())
       usage_error("the machine file cannot be written", fmt::format("{}: {}", file.string(), why_not),

@@ -235,7 +235,9 @@ CaseGrid make_grid(const WantedCases& wanted, const BenchWorld& stage) {
     for (const DType dtype : values<DType>(dtypes, dtype_names()))
       for (const Redop op : values<Redop>(reduces(row.what) ? wanted.redops : Words{"sum"}, words(redop_names)))
         for (const int root : has_root(row.what) ? roots(wanted.roots, row.ranks) : std::vector<int>{0}) {
-          row.dtype = dtype, row.op = op, row.root = root;
+          row.dtype = dtype;
+          row.op = op;
+          row.root = root;
           each_place(row);
         }
   };
@@ -245,7 +247,8 @@ CaseGrid make_grid(const WantedCases& wanted, const BenchWorld& stage) {
     for (const std::string& algorithm : expanded(wanted.algorithms, algorithms))
       for (const std::string& chunks : algorithm == "native" || algorithm == "auto" ? Words{"1"} : wanted.chunks) {
         BenchCase row{.backend = stage.backend, .what = what, .algorithm = algorithm, .chunks = number("chunks", chunks, 1)};
-        row.ranks = row.count = stage.ranks, row.hosts = wanted.hosts.empty() ? stage.hosts : wanted.hosts;
+        row.ranks = row.count = stage.ranks;
+        row.hosts = wanted.hosts.empty() ? stage.hosts : wanted.hosts;
         each_value(row);
       }
   }

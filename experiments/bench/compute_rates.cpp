@@ -88,7 +88,8 @@ Amounts fit_work(const std::vector<TimedWork>& rows) {
         double predicted = 0;
         for (std::size_t k = 0; k < kinds_of_work; ++k) predicted += row.work[k] * each[k] / row.seconds;
         const double own = row.work[kind] / row.seconds;
-        slope += own * (1 - predicted), curve += own * own;
+        slope += own * (1 - predicted);
+        curve += own * own;
       }
       if (curve > 0) each[kind] = std::max(0.0, each[kind] + slope / curve);
     }
@@ -105,7 +106,8 @@ ComputeRates measure_compute(DType dtype, const Session& session) {
     TimedWork passes{work, mean_over_ranks(mine.passes, runtime)};
     TimedWork update{{}, mean_over_ranks(mine.update, runtime)};
     std::swap(passes.work[static_cast<std::size_t>(Work::update)], update.work[static_cast<std::size_t>(Work::update)]);
-    rows.push_back(passes), rows.push_back(update);
+    rows.push_back(passes);
+    rows.push_back(update);
   }
   const Amounts each = fit_work(rows);
   double error = 0;

@@ -85,7 +85,10 @@ std::string forecast_errors(const Rows& rows) {
     text += fmt::format("# predicted / measured, {} on {} ranks: {}\n", group.first, group.second, quantiles(found));
     int clear = 0, won = 0;
     for (const auto& [question, contest] : contests[group])
-      if (contest.is_clear()) ++clear, won += contest.is_won();
+      if (contest.is_clear()) {
+        ++clear;
+        won += contest.is_won();
+      }
     if (clear > 0)
       text += fmt::format(
           "# the algorithm that was predicted fastest is within 10 % of the fastest at {} of the {} sizes that "

@@ -72,7 +72,9 @@ SeriesRow merged_row(const Rows& rows) {
   const Summary time = summarize(known(&SeriesRow::median));
   for (double SeriesRow::*bandwidth : {&SeriesRow::algorithm_bandwidth, &SeriesRow::bus_bandwidth})
     row.*bandwidth = row.*bandwidth * row.median / time.median;
-  row.median = time.median, row.ci_low = time.ci_low, row.ci_high = time.ci_high;
+  row.median = time.median;
+  row.ci_low = time.ci_low;
+  row.ci_high = time.ci_high;
   for (double SeriesRow::*member : {&SeriesRow::p5, &SeriesRow::p95, &SeriesRow::ceiling, &SeriesRow::barrier})
     if (!std::isnan(row.*member)) row.*member = summarize(known(member)).median;
   row.repetitions = 0;
@@ -86,10 +88,14 @@ void require_same_case(const SeriesRow& row, const SeriesRow& first, std::size_t
   const auto require_same = [&](const char* name, auto member) {
     require(row.*member == first.*member, "launches differ: case {} has another {} in one of them", number, name);
   };
-  require_same("op", &SeriesRow::op), require_same("backend", &SeriesRow::backend);
-  require_same("algorithm", &SeriesRow::algorithm), require_same("dtype", &SeriesRow::dtype);
-  require_same("redop", &SeriesRow::redop), require_same("root", &SeriesRow::root);
-  require_same("chunks", &SeriesRow::chunks), require_same("bytes", &SeriesRow::bytes);
+  require_same("op", &SeriesRow::op);
+  require_same("backend", &SeriesRow::backend);
+  require_same("algorithm", &SeriesRow::algorithm);
+  require_same("dtype", &SeriesRow::dtype);
+  require_same("redop", &SeriesRow::redop);
+  require_same("root", &SeriesRow::root);
+  require_same("chunks", &SeriesRow::chunks);
+  require_same("bytes", &SeriesRow::bytes);
   require_same("in_place", &SeriesRow::in_place);
 }
 
@@ -233,7 +239,11 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
                     "nothing was kept: start it again");
       if (!complete) {
         const auto kept = static_cast<std::size_t>(launch);  // one twin may be a launch ahead
-        for (Contestant& who : contestants) who.rows.resize(kept), who.orders.resize(kept), who.seconds.resize(kept);
+        for (Contestant& who : contestants) {
+          who.rows.resize(kept);
+          who.orders.resize(kept);
+          who.seconds.resize(kept);
+        }
         return;
       }
       if (++done == 1 && all > 1) {
@@ -259,7 +269,10 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
   bool told_to_stop = false;
   const int code =
       launcher.run(launcher.command(ranks_, words), who.next("json"), who.next("txt"), session.clock, [&](int process) {
-        if (const auto signal = signals_->pending()) told_to_stop = true, kill(process, *signal);
+        if (const auto signal = signals_->pending()) {
+          told_to_stop = true;
+          kill(process, *signal);
+        }
         meanwhile();
       });
   told_to_stop = told_to_stop || signals_->pending();  // a signal may have arrived after the last check
@@ -275,7 +288,8 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
     if (warns || (line.starts_with("skipped: ") && who.rows.empty())) std::fputs((line + "\n").c_str(), stderr);
   }
   who.rows.push_back(rows_in(contents_of(who.next("json")).value_or(""), by_hand));
-  who.orders.push_back(order), who.seconds.push_back(session.clock.seconds() - started);
+  who.orders.push_back(order);
+  who.seconds.push_back(session.clock.seconds() - started);
   return true;
 }
 

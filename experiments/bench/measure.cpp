@@ -112,7 +112,8 @@ Series Bench::measure(const BenchCase& row) {
     const double started = clock.seconds();
     communicator.run(call);
     const double ended = clock.seconds();
-    seconds = ended - started, spent += ended - arrived;
+    seconds = ended - started;
+    spent += ended - arrived;
   };
   for (std::int64_t i = 0; i < how_.warm_up; ++i) timed(i);
   double average = team_.broadcast(seconds);

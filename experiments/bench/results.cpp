@@ -33,7 +33,8 @@ constexpr int most_ranks_predicted = 64;  // the time to compute a prediction gr
 void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   const BenchCase& asked = series.row;
   if (is_simulated(asked.backend)) {
-    row.predicted = or_unknown(series.closed_form), row.calibrated = 1;
+    row.predicted = or_unknown(series.closed_form);
+    row.calibrated = 1;
     row.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
     return;
   }

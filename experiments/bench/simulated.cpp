@@ -98,7 +98,8 @@ class BenchSimulation {
     } else {
       seconds = priced(row, ranks);
     }
-    series.times = {{seconds}}, series.slowest = {seconds};
+    series.times = {{seconds}};
+    series.slowest = {seconds};
     for (const Schedule& schedule : ranks) series.bytes_sent += static_cast<double>(schedule.elements_sent() * each);
     return series;
   }

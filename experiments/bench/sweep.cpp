@@ -148,7 +148,10 @@ Outcome run(const Sweep& sweep, const Session& session) {
   ProcessTeam team(runtime);
   Log log({.rank = runtime.rank(), .level = session.log_level});
   std::optional<MachineWatch> watch;  // simulated times do not depend on other programs
-  if (!std::ranges::all_of(sweep.backends, is_simulated)) watch.emplace(session), watch->warn(log);
+  if (!std::ranges::all_of(sweep.backends, is_simulated)) {
+    watch.emplace(session);
+    watch->warn(log);
+  }
   Outcome all;
   std::vector<std::vector<Series>> by_backend(sweep.backends.size());
   const int hosts = topology_of(runtime).hosts();
@@ -182,7 +185,10 @@ Outcome run(const Sweep& sweep, const Session& session) {
     if (all.stopped) break;
   }
   for (std::vector<Series>& series : by_backend) std::ranges::move(series, std::back_inserter(all.series));
-  if (watch) all.others = watch->finish(log), all.busy = watch->warned();
+  if (watch) {
+    all.others = watch->finish(log);
+    all.busy = watch->warned();
+  }
   return all;
 }
 

@@ -162,7 +162,10 @@ TextTable table_of(const Group& rows) {
     return std::ranges::all_of(rows, [&](Row row) { return column.cell(*row) == "-"; });
   });
   std::vector<std::string> headings, units;
-  for (const TextColumn& column : columns) headings.push_back(column.heading), units.push_back(column.unit);
+  for (const TextColumn& column : columns) {
+    headings.push_back(column.heading);
+    units.push_back(column.unit);
+  }
   TextTable table(headings);
   table.units(units);
   for (const Group& size : sizes)

@@ -30,7 +30,8 @@ Tuned winner_of(const std::vector<const Series*>& series, const Choice& usual) {
   if (rival == timed.end()) return tuned;
   tuned.runner_up = rival->row->algorithm;
   tuned.ratio = rival->time.seconds / chosen.time.seconds;
-  tuned.ratio_low = rival->time.low / chosen.time.high, tuned.ratio_high = rival->time.high / chosen.time.low;
+  tuned.ratio_low = rival->time.low / chosen.time.high;
+  tuned.ratio_high = rival->time.high / chosen.time.low;
   return tuned;
 }
 

@@ -139,7 +139,10 @@ class Compare final : public Command {
     }
     left = mpi::broadcast(runtime.world(), left);
     std::optional<MachineWatch> watch;  // simulated times do not depend on other programs
-    if (!std::ranges::all_of(suite_.runs, &SuiteRun::simulated)) watch.emplace(session), watch->warn(record.log);
+    if (!std::ranges::all_of(suite_.runs, &SuiteRun::simulated)) {
+      watch.emplace(session);
+      watch->warn(record.log);
+    }
     const Exit exit = go_through(session, record, turns, left, summary);
     const std::vector<OtherWork> others = watch ? watch->finish(record.log) : std::vector<OtherWork>{};
     if (speaks) write_other_work(*record.recorder, others);
@@ -279,7 +282,10 @@ class Compare final : public Command {
     Outcome outcome;
     outcome.trouble = run_outside(turn, suite_.pattern, record.folder, cpus_, session.clock, [&](int pid) {
       if (Flight* const flight = session.runtime->flight()) flight->heartbeat();
-      if (const auto signal = signals_->pending()) outcome.stopped = true, kill(-pid, *signal);
+      if (const auto signal = signals_->pending()) {
+        outcome.stopped = true;
+        kill(-pid, *signal);
+      }
     });
     if (outcome.stopped) return {.stopped = true};
     if (outcome.trouble.empty()) return {};

@@ -113,7 +113,10 @@ class KernelsCommand final : public Command {
       const double began = session.clock.seconds();
       training.step(read);
       const double seconds = session.clock.seconds() - began;
-      if (seconds < fastest) fastest = seconds, kernels = timer.rows();
+      if (seconds < fastest) {
+        fastest = seconds;
+        kernels = timer.rows();
+      }
     }
     mpi::sleep_until_all(session.runtime->world(), session.clock);
     const double peak = peak_.flops() / session.runtime->size();
@@ -151,7 +154,8 @@ class KernelsCommand final : public Command {
           row.name, row.shape, "", fmt::format("{:.3f}", row.seconds * 1e3), percent(row.seconds / step.seconds), "", ""};
       if (row.calls > 0) {
         cells[2] = fmt::format("{}", row.calls);
-        cells[5] = fmt::format("{:.3f}", row.reference * 1e3), cells[6] = percent(row.reference / row.seconds);
+        cells[5] = fmt::format("{:.3f}", row.reference * 1e3);
+        cells[6] = percent(row.reference / row.seconds);
       }
       table.add(cells);
     }

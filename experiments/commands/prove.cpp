@@ -172,7 +172,8 @@ class Prove final : public Command {
       history.failed_at = clock.seconds();
       if (training) {
         for (const auto& axis : training->mesh().axes()) axis->give_up(error);
-        training.release(), pool.release();  // leaked on purpose: peers may still access buffers of unfinished calls
+        training.release();
+        pool.release();  // leaked on purpose: peers may still access buffers of unfinished calls
       }
     }
     history.seconds = clock.seconds() - began;
@@ -186,7 +187,8 @@ class Prove final : public Command {
     for (const Case& row : cases) {
       if (reference_of(row, references)) continue;
       TrainingOptions options = plain.options;
-      options.shape = row.options.shape, options.batch.packed = row.options.batch.packed,
+      options.shape = row.options.shape;
+      options.batch.packed = row.options.batch.packed;
       options.optimizer.clip = row.options.optimizer.clip;
       if (row.options.update == UpdateTime::delayed) options.update = UpdateTime::delayed;
       references.emplace_back(Subject(row),

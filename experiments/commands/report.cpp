@@ -229,7 +229,8 @@ class Report final : public Command {
     std::int64_t speeds = 0, told = 0;
     for (const report::MetricDifference& d : differences) {
       if (!d.is_speed) continue;
-      ++speeds, told += d.contrast.enough();
+      ++speeds;
+      told += d.contrast.enough();
     }
     if (told == 0)
       usage_error(

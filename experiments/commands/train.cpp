@@ -142,7 +142,8 @@ class Train final : public Command {
     const train::ParallelChoice asked = layout_flags_.choice(flags_.limits(world));
     if (!device_.asked()) memory_.settle(*session.runtime);
     train::Here here = this->here();
-    here.threads = threads, here.hosts_known = true;
+    here.threads = threads;
+    here.hosts_known = true;
     TrainingOptions options = flags_.on(asked.layout, here);
     require_place(asked.layout, world);
     const train::Dataset data(data_, options.shape, options.seed, flags_.document_mask());

@@ -34,12 +34,15 @@ class Tune final : public Command {
  public:
   Tune() {
     asked_.wanted.ops = asked_.wanted.algorithms = {"all"};
-    asked_.wanted.end = 16 << 20, asked_.wanted.factor = 16;
+    asked_.wanted.end = 16 << 20;
+    asked_.wanted.factor = 16;
   }
 
   void declare(Options& options) override {
     asked_.declare(options);
-    dtype_ = options.find("dtype"), begin_ = options.find("begin"), end_ = options.find("end"),
+    dtype_ = options.find("dtype");
+    begin_ = options.find("begin");
+    end_ = options.find("end");
     factor_ = options.find("factor");
     options.add("calibrate", calibrate_,
                 "measure the prices of communication, and the rates of sums and matrix products, and write them to the "

@@ -29,8 +29,10 @@ std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks) {
     RankReading machine = *std::find_if(ranks.begin(), ranks.end(), same);
     machine.before.own = machine.after.own = 0;
     // Ranks on one kernel may be in different containers, and each container has its own network counters.
-    machine.before.bytes_out = rank.before.bytes_out, machine.before.bytes_in = rank.before.bytes_in;
-    machine.after.bytes_out = rank.after.bytes_out, machine.after.bytes_in = rank.after.bytes_in;
+    machine.before.bytes_out = rank.before.bytes_out;
+    machine.before.bytes_in = rank.before.bytes_in;
+    machine.after.bytes_out = rank.after.bytes_out;
+    machine.after.bytes_in = rank.after.bytes_in;
     for (const RankReading& other : ranks)
       if (same(other)) machine.after.own += other.after.own - other.before.own;
     work.push_back(work_between(machine.before, machine.after, machine.cores));
@@ -84,7 +86,10 @@ std::vector<OtherWork> MachineWatch::finish(Log& log) {
   std::vector<OtherWork> work = other_work(ranks);
   if (!long_enough && !first_look_.empty()) {
     const std::vector<OtherWork> looked = other_work(first_look_);
-    for (std::size_t r = 0; r < work.size(); ++r) work[r].cores = looked[r].cores, work[r].stolen = looked[r].stolen;
+    for (std::size_t r = 0; r < work.size(); ++r) {
+      work[r].cores = looked[r].cores;
+      work[r].stolen = looked[r].stolen;
+    }
   }
   std::map<std::string, std::string> by_host;
   for (std::size_t r = 0; r < ranks.size(); ++r)
@@ -102,8 +107,12 @@ void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks) {
   std::vector<std::int64_t> cores;
   if (ranks.empty()) return;  // nothing was measured
   for (const OtherWork& work : ranks) {
-    load.push_back(work.load), others.push_back(work.cores), stolen.push_back(work.stolen), cores.push_back(work.of_cores);
-    bytes_out.push_back(work.bytes_out), bytes_in.push_back(work.bytes_in);
+    load.push_back(work.load);
+    others.push_back(work.cores);
+    stolen.push_back(work.stolen);
+    cores.push_back(work.of_cores);
+    bytes_out.push_back(work.bytes_out);
+    bytes_in.push_back(work.bytes_in);
   }
   recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks running or waiting on the rank's host at the start");
   recorder.numbers("ranks", "cores", {"rank"}, cores, "1", "cores of the rank's host");

@@ -145,7 +145,8 @@ Contrast contrast(const ByBlock& one, const ByBlock& other) {
   found.low = found.high = found.p = unknown;
   if (!found.enough() || std::isnan(found.ratio)) return found;
   const double error = std::sqrt(mean.variance_of_mean), wide = error * t_value(significant, mean.freedom);
-  found.low = std::exp(mean.mean - wide), found.high = std::exp(mean.mean + wide);
+  found.low = std::exp(mean.mean - wide);
+  found.high = std::exp(mean.mean + wide);
   found.p = error > 0 ? t_tails(mean.mean / error, mean.freedom) : mean.mean == 0 ? 1 : 0;
   return found;
 }
@@ -187,7 +188,10 @@ double imbalance(const std::vector<double>& places, const std::vector<double>& w
   std::map<double, double> sums;
   for (std::size_t i = 0; i < work.size(); ++i) sums[places[i]] += work[i];
   double all = 0, most = 0;
-  for (const auto& [place, sum] : sums) all += sum, most = std::max(most, sum);
+  for (const auto& [place, sum] : sums) {
+    all += sum;
+    most = std::max(most, sum);
+  }
   return all > 0 ? most * static_cast<double>(sums.size()) / all : 1;
 }
 

@@ -129,10 +129,12 @@ void fill_placeholders(SuiteRun& run, std::vector<Mistake>& mistakes) {
     for (std::sregex_iterator match(word.begin(), word.end(), placeholder), end; match != end; ++match) {
       const std::string key = canonical_key((*match)[1]);
       const auto setting = std::ranges::find(run.settings, key, &Setting::key);
-      filled.append(from, (*match)[0].first), from = (*match)[0].second;
-      if (setting != run.settings.end())
-        filled += setting->text, used.insert(key);
-      else if (key == "ranks" && run.ranks > 0)
+      filled.append(from, (*match)[0].first);
+      from = (*match)[0].second;
+      if (setting != run.settings.end()) {
+        filled += setting->text;
+        used.insert(key);
+      } else if (key == "ranks" && run.ranks > 0)
         filled += std::to_string(run.ranks);
       else
         unknown.insert((*match)[0]);

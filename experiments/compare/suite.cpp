@@ -158,9 +158,10 @@ class SuiteReader {
   // The key `ranks` is not an option of the command. It says how many of the started ranks the run uses.
   void take_setting(const std::string& name, const toml::node& node, SuiteRun& run) {
     std::int64_t ranks = 0;
-    if (name == "ranks")
-      take(node, name, ranks, 1), run.ranks = static_cast<int>(ranks);
-    else if (const auto setting = setting_of(name, node))
+    if (name == "ranks") {
+      take(node, name, ranks, 1);
+      run.ranks = static_cast<int>(ranks);
+    } else if (const auto setting = setting_of(name, node))
       run.settings.push_back(*setting);
   }
 

@@ -21,7 +21,8 @@ std::vector<Layout> with_schedules(const Layout& layout, const LayoutLimits& lim
   for (const PipelineAlgorithm& row : all_pipeline_schedules())
     for (std::int64_t chunks = 1; layout.stages() * chunks <= limits.shape.layers; chunks *= 2) {
       Layout other = layout;
-      other.schedule = row.name, other.chunks = chunks;
+      other.schedule = row.name;
+      other.chunks = chunks;
       if (chorale::fits(other, limits)) all.push_back(other);
     }
   return all;
@@ -73,7 +74,8 @@ StageCosts costs_of_long_step(const PlanRequest& request, std::int64_t stage) {
 }
 
 bool same_but_for_schedule(const Layout& a, Layout b) {
-  b.schedule = a.schedule, b.chunks = a.chunks;
+  b.schedule = a.schedule;
+  b.chunks = a.chunks;
   return a == b;
 }
 

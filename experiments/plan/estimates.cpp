@@ -28,27 +28,39 @@ const BlockEstimate& Estimates::blocks_of(const Found& found) {
     StepRequest small = request_.step;
     TrainingOptions& o = small.plan.options;
     const std::int64_t replicas = l.expert_ranks() / std::gcd(l.expert_ranks(), l.context_ranks());
-    o.shape.layers = blocks, o.batch.micro = found.micro_batch, o.batch.global = replicas * found.micro_batch;
-    o.recompute = found.recompute, o.memory.limit = 0;
+    o.shape.layers = blocks;
+    o.batch.micro = found.micro_batch;
+    o.batch.global = replicas * found.micro_batch;
+    o.recompute = found.recompute;
+    o.memory.limit = 0;
     o.offload.parameters = o.offload.gradients = o.offload.optimizer = false;  // states are counted separately
     small.plan.layout = Layout{};
-    small.plan.layout["dp"] = replicas, small.plan.layout["tp"] = l.shards(), small.plan.layout["cp"] = l.context_ranks();
-    small.plan.layout["ep"] = l.expert_ranks(), small.plan.layout.sequence = l.sequence;
+    small.plan.layout["dp"] = replicas;
+    small.plan.layout["tp"] = l.shards();
+    small.plan.layout["cp"] = l.context_ranks();
+    small.plan.layout["ep"] = l.expert_ranks();
+    small.plan.layout.sequence = l.sequence;
     const RankPlan plan = plan_rank(small.plan, 0);
     const ClassTime time = predict_step(small).step.classes.at(0);
     seconds[i] = time.seconds - time.kernels.seconds[static_cast<std::size_t>(Spent::update)];
     for (const auto& [axis, waits] : time.waits)
       if (replicas > 1 && (axis == "dp" || axis == "edp")) seconds[i] -= waits;  // for the small model's own replicas
-    peak[i] = real(plan.peak_bytes), held[i] = real(plan.held_bytes), parameters[i] = real(plan.parameters);
+    peak[i] = real(plan.peak_bytes);
+    held[i] = real(plan.held_bytes);
+    parameters[i] = real(plan.parameters);
   }
   BlockEstimate& b = at->second;
   const auto number = static_cast<double>(every);
   const auto of_block = [&](const double(&values)[2]) { return std::max(0.0, values[1] - values[0]) / number; };
   const double kept[2] = {peak[0] - held[0], peak[1] - held[1]};
-  b.block_seconds = of_block(seconds), b.ends_seconds = std::max(0.0, seconds[0] - number * b.block_seconds);
-  b.block_parameters = of_block(parameters), b.ends_parameters = parameters[0] - number * b.block_parameters;
-  b.block_experts = experts_of_block(l), b.block_parameters -= b.block_experts;
-  b.block_bytes = of_block(kept), b.ends_bytes = std::max(0.0, kept[0] - number * b.block_bytes);
+  b.block_seconds = of_block(seconds);
+  b.ends_seconds = std::max(0.0, seconds[0] - number * b.block_seconds);
+  b.block_parameters = of_block(parameters);
+  b.ends_parameters = parameters[0] - number * b.block_parameters;
+  b.block_experts = experts_of_block(l);
+  b.block_parameters -= b.block_experts;
+  b.block_bytes = of_block(kept);
+  b.ends_bytes = std::max(0.0, kept[0] - number * b.block_bytes);
   return b;
 }
 

@@ -59,7 +59,8 @@ std::string losses_and_gains(const Found& b, const Found& a) {
   for (const std::string& name : names_in(first, second)) {
     const std::int64_t units = rounded.of(share(second, name) - share(first, name));
     if (std::abs(units) < 2) continue;
-    kinds.emplace_back(units, name), rest -= units;
+    kinds.emplace_back(units, name);
+    rest -= units;
   }
   std::ranges::stable_sort(kinds, [](const auto& x, const auto& y) { return std::abs(x.first) > std::abs(y.first); });
   const std::string loses = total_of(kinds, rest, 1, rounded), gains = total_of(kinds, rest, -1, rounded);

@@ -31,7 +31,10 @@ std::int64_t longest(const Layout& layout, const OptionsOf& options_of, Recomput
            has_room(layout, of);
   };
   std::int64_t fitting = 0, beyond = 1;
-  while (fits_in(beyond)) fitting = beyond, beyond *= 2;
+  while (fits_in(beyond)) {
+    fitting = beyond;
+    beyond *= 2;
+  }
   while (beyond - fitting > 1) {
     const std::int64_t middle = (fitting + beyond) / 2;
     (fits_in(middle) ? fitting : beyond) = middle;

@@ -18,7 +18,13 @@ Errors statistics(std::vector<double> errors) {
 // The constants c ≥ 0 that minimize Σ (c₀·x₀ + c₁·x₁ − 1)², where x is relative to the measured time.
 std::array<double, 2> least_squares(const std::vector<std::array<double, 2>>& x) {
   double a = 0, b = 0, d = 0, p = 0, q = 0;
-  for (const auto& [x0, x1] : x) a += x0 * x0, b += x0 * x1, d += x1 * x1, p += x0, q += x1;
+  for (const auto& [x0, x1] : x) {
+    a += x0 * x0;
+    b += x0 * x1;
+    d += x1 * x1;
+    p += x0;
+    q += x1;
+  }
   const double det = a * d - b * b;
   if (std::abs(det) <= 1e-12 * a * d) return {p / a, 0};
   const double c0 = (p * d - b * q) / det, c1 = (a * q - b * p) / det;
@@ -54,7 +60,8 @@ Errors errors_of_constant(const std::vector<Compared>& rows) {
   double p = 0, a = 0;
   for (const Compared& row : rows) {
     const double x = row.predicted.tokens_per_gpu / row.measured;
-    p += x, a += x * x;
+    p += x;
+    a += x * x;
   }
   std::vector<double> seconds;
   for (const Compared& row : rows) seconds.push_back(p / a * row.predicted.tokens_per_gpu);

@@ -36,10 +36,16 @@ class Settings {
 ModelShape shape_of(const PublishedSeries& series, const Settings& s) {
   ModelShape shape;
   shape.family = series.family;
-  shape.width = s.of("hidden"), shape.layers = s.of("layers"), shape.heads = s.of("heads");
-  shape.groups = s.of("groups", shape.heads), shape.ffn = s.of("ffn", 4 * shape.width);
-  shape.sequence = s.of("sequence"), shape.vocabulary = s.of("vocabulary");
-  shape.dropout = series.dropout, shape.tied = !shape.llama(), shape.equal_parts = true;
+  shape.width = s.of("hidden");
+  shape.layers = s.of("layers");
+  shape.heads = s.of("heads");
+  shape.groups = s.of("groups", shape.heads);
+  shape.ffn = s.of("ffn", 4 * shape.width);
+  shape.sequence = s.of("sequence");
+  shape.vocabulary = s.of("vocabulary");
+  shape.dropout = series.dropout;
+  shape.tied = !shape.llama();
+  shape.equal_parts = true;
   return shape;
 }
 
@@ -161,7 +167,10 @@ PredictedRow predict_row(const PublishedSeries& series, const System& machine, c
     if (!is_legal(s, request, chooses_chunks)) continue;
     if (chooses_batch && bytes_of(request) > machine.accelerator.memory * 0.95) continue;
     const double seconds = attempts.size() == 1 ? 0 : seconds_of(request);
-    if (seconds < least) least = seconds, best = {request, attempt};
+    if (seconds < least) {
+      least = seconds;
+      best = {request, attempt};
+    }
   }
   if (!best)
     usage_error("a row of the table has no micro-batch that is legal and fits",

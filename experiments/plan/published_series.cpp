@@ -42,7 +42,9 @@ PublishedSeries series_of(TomlFields fields, const std::map<std::string, Softwar
   if (found == software.end()) fields.refuse("software", fields.find("software"), "names no [software] table");
   s.software = found->second;
   const std::string hosts = fields.choice("hosts", {"any", "one", "many"});
-  s.one_host = hosts != "many", s.many_hosts = hosts != "one", s.fits_two_rows = fields.flag("fits_two_rows");
+  s.one_host = hosts != "many";
+  s.many_hosts = hosts != "one";
+  s.fits_two_rows = fields.flag("fits_two_rows");
   if (fields.has("interleave")) {
     s.interleave.clear();
     for (const std::string& word : words(fields.text("interleave"))) {

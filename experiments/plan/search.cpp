@@ -18,7 +18,8 @@ namespace {
 StepRequest request_for(const SearchRequest& search, const Found& found) {
   StepRequest request = search.step;
   request.plan.layout = found.layout;
-  request.plan.options.batch.micro = found.micro_batch, request.plan.options.recompute = found.recompute;
+  request.plan.options.batch.micro = found.micro_batch;
+  request.plan.options.recompute = found.recompute;
   request.plan.options.memory.limit = 0;
   return request;
 }
@@ -67,7 +68,8 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
       continue;
     }
     progress.update(std::ssize(all), found.name());
-    found.step = predict_step(step), ++executed[found.layout.sizes];
+    found.step = predict_step(step);
+    ++executed[found.layout.sizes];
     if (result.best.empty()) fastest = found.estimate;
     result.best.push_back(std::move(found));
   }

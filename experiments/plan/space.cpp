@@ -39,11 +39,16 @@ class Space {
   void divide(std::int64_t t, std::int64_t p, std::int64_t c, std::int64_t d) {
     if (options_.batch.global % d != 0) return;
     Layout layout;
-    layout["dp"] = d, layout["tp"] = t, layout["pp"] = p, layout["cp"] = c;
+    layout["dp"] = d;
+    layout["tp"] = t;
+    layout["pp"] = p;
+    layout["cp"] = c;
     for (const bool sequence : {false, true})
       for (const int zero : {0, 1, 2, 3})
         for (const std::int64_t chunks : powers(p > 1 ? options_.shape.layers / p : 1)) {
-          layout.sequence = sequence, layout.zero = zero, layout.chunks = chunks;
+          layout.sequence = sequence;
+          layout.zero = zero;
+          layout.chunks = chunks;
           const bool useless = (sequence && t == 1) || (zero > 0 && d * c == 1);
           if (!useless && options_.shape.layers % (p * chunks) == 0) shards(layout);
         }
@@ -60,7 +65,10 @@ class Space {
       layout["ep"] = e;
       layout.schedule = default_schedule(layout.chunks);
       batches(layout);
-      if (layout.chunks == 1 && layout.stages() > 1) layout.schedule = "zb-h1", batches(layout);
+      if (layout.chunks == 1 && layout.stages() > 1) {
+        layout.schedule = "zb-h1";
+        batches(layout);
+      }
     }
   }
   void batches(const Layout& layout) {

@@ -100,7 +100,10 @@ Shares mean_shares(const PredictedStep& step) {
     ranks += weight;
   }
   double spent = 0;
-  for (auto& [name, seconds] : mean) seconds /= ranks, spent += seconds;
+  for (auto& [name, seconds] : mean) {
+    seconds /= ranks;
+    spent += seconds;
+  }
   if (const double idle = step.step.seconds - spent; idle > 1e-9 * step.step.seconds)
     mean.emplace_back("idle at the end", idle);
   if (const double slow = step.seconds - step.step.seconds; slow > 0) mean.emplace_back("slow hosts", slow);

@@ -18,7 +18,10 @@ BytesPerParameter on_one_rank(const PlanRequest& request) {
   one.layout.axes = request.layout.axes;
   TrainingOptions& o = one.options;
   o.batch.global = o.batch.micro = 1;
-  o.context = {}, o.offload = {}, o.exchange = {}, o.update = UpdateTime::after;
+  o.context = {};
+  o.offload = {};
+  o.exchange = {};
+  o.update = UpdateTime::after;
   o.memory.partition_activations = o.memory.contiguous = false;
   o.memory.limit = 0;
   const RankPlan plan = plan_rank(one, 0);
@@ -86,7 +89,8 @@ std::string words_for_zero_traffic(const PlanRequest& request, const RankPlan& p
     return "";
   PlanRequest plain = request;
   plain.layout.zero = 0;
-  plain.options.offload = {}, plain.options.memory.limit = 0;
+  plain.options.offload = {};
+  plain.options.memory.limit = 0;
   const std::int64_t with = sent_by_replicas(planned), without = sent_by_replicas(plan_rank(plain, rank_of_stage(l, 0)));
   if (with <= 0 || without <= 0) return "";
   return fmt::format("ZeRO-{} sends {:.4g} times the bytes of plain replicas", l.zero,

@@ -152,8 +152,10 @@ std::vector<Variation> of_contexts() {
 std::vector<Variation> of_documents() {
   std::vector<Variation> all;
   for (const bool few_labels : {false, true})
-    all.push_back(always(few_labels ? "documents, few labels" : "documents",
-                         [few_labels](Case& row) { pack(row), row.few_labels = few_labels; }));
+    all.push_back(always(few_labels ? "documents, few labels" : "documents", [few_labels](Case& row) {
+      pack(row);
+      row.few_labels = few_labels;
+    }));
   return all;
 }
 
@@ -183,7 +185,9 @@ std::vector<Variation> of_balances() {
           always("balance of steps", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::step; }),
           always("balance by biases", [](Case& row) {
             Experts& experts = row.options.shape.experts;
-            experts.score = ScoreFunction::sigmoid, experts.before_choice = false, experts.bias = true,
+            experts.score = ScoreFunction::sigmoid;
+            experts.before_choice = false;
+            experts.bias = true;
             experts.bias_rate = 0.01;
           })};
 }
@@ -203,7 +207,10 @@ std::vector<Numbers> all_numbers(const Lists& lists) {
   for (const auto& list : lists) {
     std::vector<Numbers> longer;
     for (const Numbers& numbers : all)
-      for (std::size_t i = 0; i < list.size(); ++i) longer.push_back(numbers), longer.back().push_back(i);
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        longer.push_back(numbers);
+        longer.back().push_back(i);
+      }
     all = std::move(longer);
   }
   return all;

@@ -56,7 +56,8 @@ std::string draw(const BarChart& chart, Looks&, double width) {
   const bool above = width < half_width;  // the names are above the bars
   double left = 24, right = width - 8;
   for (const Bar& bar : bars) {
-    ends.push_back(total_of(bar)), ends.push_back(bar.high);
+    ends.push_back(total_of(bar));
+    ends.push_back(bar.high);
     if (!above) left = std::max(left, std::min(most_name * width, text_width(bar.name)) + 10);
     right = std::min(right, width - 14 - text_width(quantity(total_of(bar), chart.axis.unit)));
   }
@@ -78,9 +79,10 @@ std::string draw(const BarChart& chart, Looks&, double width) {
   double y = top;
   for (const Bar& bar : bars) {
     const char* const style = bar.outlined ? "quiet" : "";
-    if (above)
-      canvas.text(left + 4, y + 13, fitted(bar.name, width - left - 4), style), y += name_height;
-    else
+    if (above) {
+      canvas.text(left + 4, y + 13, fitted(bar.name, width - left - 4), style);
+      y += name_height;
+    } else
       canvas.text(left - 8, y + (bar.outlined ? 10 : 13), fitted(bar.name, left - 10), style, "end");
     canvas.add(bars_of(chart, bar, scale, left, right, y));
     canvas.text(width - 4, y + (bar.outlined ? 10 : 13), quantity(total_of(bar), chart.axis.unit), "quiet", "end");

@@ -152,7 +152,9 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
     if (measured[r].ceilings.size() == 1) continue;  // the row keeps the interval of its calls
     const Summary all_blocks = summarize(row.blocks);
     row.spread = spread_name(false, all_blocks.has_interval);
-    row.median = all_blocks.median, row.ci_low = all_blocks.ci_low, row.ci_high = all_blocks.ci_high;
+    row.median = all_blocks.median;
+    row.ci_low = all_blocks.ci_low;
+    row.ci_high = all_blocks.ci_high;
   }
   return rows;
 }

@@ -157,7 +157,10 @@ double Canvas::legend(double x, double y, const std::vector<LegendEntry>& entrie
   for (const LegendEntry& entry : entries) {
     const std::string name = fitted(entry.name, width_ - x - 40);
     const double wide = 30 + text_width(name) + 14;
-    if (at > x && at + wide > width_) at = x, y += line_height;
+    if (at > x && at + wide > width_) {
+      at = x;
+      y += line_height;
+    }
     body_ += fmt::format("<g transform=\"translate({:.1f} {:.1f})\">{}</g>\n", at, y, entry.sample);
     text(at + 30, y + 10, name);
     at += wide;

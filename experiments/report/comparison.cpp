@@ -200,9 +200,12 @@ std::string legend_of(const std::vector<MetricDifference>& differences) {
   for (const MetricDifference& d : differences) {
     const bool tested = d.contrast.enough() && !std::isnan(d.p), has_ratio = std::isfinite(d.contrast.ratio);
     told += tested;
-    pairs |= has_ratio && d.contrast.paired, apart |= has_ratio && !d.contrast.paired;
-    few_of_bench |= !d.contrast.enough() && d.is_bench, few_of_training |= !d.contrast.enough() && !d.is_bench;
-    paired |= tested && d.contrast.paired, alone |= tested && !d.contrast.paired;
+    pairs |= has_ratio && d.contrast.paired;
+    apart |= has_ratio && !d.contrast.paired;
+    few_of_bench |= !d.contrast.enough() && d.is_bench;
+    few_of_training |= !d.contrast.enough() && !d.is_bench;
+    paired |= tested && d.contrast.paired;
+    alone |= tested && !d.contrast.paired;
   }
   std::vector<std::string> ratios, tests;
   if (pairs) ratios.push_back("geometric mean of the ratios of paired launches");

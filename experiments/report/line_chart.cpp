@@ -174,7 +174,8 @@ class Plot {
       for (const Point& point : line.points)
         if (line.kind == Line::Kind::dots && holds(point)) {
           const double x = across(point.x), y = down(point.y);
-          dots.push_back(&point), taken.push_back({x - 4, y - 4, x + 4, y + 4});
+          dots.push_back(&point);
+          taken.push_back({x - 4, y - 4, x + 4, y + 4});
         }
     for (const Point* dot : dots) {
       const double x = across(dot->x), y = down(dot->y), wide = text_width(dot->name);

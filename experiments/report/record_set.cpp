@@ -70,7 +70,8 @@ RecordedRun read_run(const std::shared_ptr<const RecordSource>& source, const st
   for (const std::string& text : run.group("config").words("toml"))
     for (const Setting& setting : read_toml(text, run.id)) run.settings[setting.key] = setting.text;
   if (const std::string label = attribute("label"); !label.empty()) {
-    run.label = label, run.command = another_program;
+    run.label = label;
+    run.command = another_program;
     return run;
   }
   run.command = command_in(attribute("cmdline"));

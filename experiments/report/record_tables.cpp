@@ -38,8 +38,10 @@ TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
   std::vector<std::string> columns;
   std::vector<std::size_t> numbered;
   for (std::size_t d = 0; d < names.size(); ++d)
-    if (std::none_of(variables.begin(), variables.end(), [&](const Variable& v) { return v.name == names[d]; }))
-      numbered.push_back(d), columns.push_back(names[d]);
+    if (std::none_of(variables.begin(), variables.end(), [&](const Variable& v) { return v.name == names[d]; })) {
+      numbered.push_back(d);
+      columns.push_back(names[d]);
+    }
   for (const Variable& v : variables) columns.push_back(v.name);
 
   TextTable table(columns);

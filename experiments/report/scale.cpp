@@ -55,7 +55,10 @@ std::string quantity(double value, Unit unit, int digits) {
 
 Scale::Scale(Spacing spacing, Unit unit, const std::vector<double>& values) : spacing_(spacing), unit_(unit) {
   const bool logarithmic = spacing == Spacing::logarithmic;
-  if (logarithmic) low_ = 1, high_ = base();
+  if (logarithmic) {
+    low_ = 1;
+    high_ = base();
+  }
   bool first = true;
   counts_ = unit == Unit::plain;
   for (const double value : values) {
@@ -74,14 +77,19 @@ Scale::Scale(Spacing spacing, Unit unit, const std::vector<double>& values) : sp
   }
   if (first || high_ > low_) return;
   if (logarithmic) {
-    low_ /= base(), high_ *= base();
+    low_ /= base();
+    high_ *= base();
   } else {
     const double room = low_ == 0 ? 0.5 : std::abs(low_) / 10;
-    low_ -= room, high_ += room;
+    low_ -= room;
+    high_ += room;
   }
 }
 
-void Scale::include(double value) { low_ = std::min(low_, value), high_ = std::max(high_, value); }
+void Scale::include(double value) {
+  low_ = std::min(low_, value);
+  high_ = std::max(high_, value);
+}
 
 bool Scale::holds(double value) const { return std::isfinite(value) && (spacing_ != Spacing::logarithmic || value > 0); }
 

@@ -13,7 +13,8 @@ void report_attention_balance(RunRecord& run, const Training& training) {
   for (std::size_t rank = 0; rank < works.size(); ++rank) {
     const Coordinates place = coordinates_of(layout, static_cast<std::int64_t>(rank));
     places.push_back(static_cast<double>(place[layout.axes->row_of("cp")]));
-    pairs.push_back(works[rank].pairs), seconds.push_back(works[rank].seconds);
+    pairs.push_back(works[rank].pairs);
+    seconds.push_back(works[rank].seconds);
   }
   run.recorder->numbers("ranks", "attention_pairs", {"rank"}, pairs, "1",
                         "pairs of a query and a key that it sees, per head");

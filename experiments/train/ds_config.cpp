@@ -31,7 +31,8 @@ class Translation {
 
   Foreign all() {
     require_one_type();
-    optimizer_ = known_type("optimizer"), scheduler_ = known_type("scheduler");
+    optimizer_ = known_type("optimizer");
+    scheduler_ = known_type("scheduler");
     apply_defaults(false);
     for (const auto& [key, value] : file_.items())
       if (key != "scheduler") translate(key, value);

@@ -52,7 +52,8 @@ MeasuredPipeline measure_pipeline(const Training& training, const std::vector<Ra
     for (std::size_t at = 0; at < all[rank].size(); at += sizeof(PipelineEvent)) {
       PipelineEvent event;
       std::memcpy(&event, all[rank].data() + at, sizeof event);
-      event.begins += ranks[rank].clock_offset, event.ends += ranks[rank].clock_offset;
+      event.begins += ranks[rank].clock_offset;
+      event.ends += ranks[rank].clock_offset;
       const auto number = static_cast<std::int64_t>(rank);
       if (number == rank_of_stage(mesh.layout(), event.stage)) pipeline.measured.events.push_back(event);
       pipeline.rows.push_back(row_of(number, event));

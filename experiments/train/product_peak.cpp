@@ -66,7 +66,9 @@ void ProductPeak::declare(Options& options) {
 
 void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,
                        const ComputeDevice& device) {
-  runtime_ = session.runtime, clock_ = &session.clock, device_ = &device;
+  runtime_ = session.runtime;
+  clock_ = &session.clock;
+  device_ = &device;
   dtype_ = options.compute;
   Json sites = Json::array();
   for (const PeakSite& site : sites_of(ranks, options.kernels.threads))
@@ -77,7 +79,8 @@ void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ran
   key_ = host_peak_key(dtype_, site_.cores);
   if (device.memory()) {
     site_.cores = device.first_of_its_gpu() ? 1 : 0;
-    key_.processor = device.name(), key_.library = "CUDA";
+    key_.processor = device.name();
+    key_.library = "CUDA";
   }
   add_up(asked_);
 }

@@ -40,7 +40,8 @@ std::vector<std::string> numbers_of_expert_blocks(const ModelShape& shape) {
 void TrainRow::set_rates(double flops_per_token, double peak_flops, double exposed, double bubble) {
   tokens_per_s = static_cast<double>(tokens) / step_time;
   mfu = peak_flops > 0 ? tokens_per_s * flops_per_token / peak_flops : NAN;
-  comm_share = exposed / step_time, bubble_share = bubble / step_time;
+  comm_share = exposed / step_time;
+  bubble_share = bubble / step_time;
 }
 
 Table& table_of_steps(Recorder& recorder) {
@@ -89,8 +90,10 @@ TrainRow TrainRecords::step(const StepResult& r, const ChoiceCounts& counts, dou
     memory.bytes.insert(memory.bytes.end(), std::begin(share.bytes), std::end(share.bytes));
     memory.peak.insert(memory.peak.end(), std::begin(share.peak), std::end(share.peak));
     memory.at_peak.insert(memory.at_peak.end(), std::begin(share.at_peak), std::end(share.at_peak));
-    memory.free.push_back(share.free.bytes), memory.largest_free.push_back(share.free.largest);
-    exposed += share.result.exposed, bubble += share.result.bubble;
+    memory.free.push_back(share.free.bytes);
+    memory.largest_free.push_back(share.free.largest);
+    exposed += share.result.exposed;
+    bubble += share.result.bubble;
     most = std::max(most, share.most);
   }
   TrainRow row{.step = r.step,
@@ -123,7 +126,8 @@ void TrainRecords::choices(const ChoiceCounts& counts, std::int64_t step, bool i
     for (const std::int64_t tokens : counts.chosen(block)) *sum++ += tokens;
     row_.dropped[static_cast<std::size_t>(block)] += counts.dropped(block);
   }
-  row_.step = step, ++row_.steps;
+  row_.step = step;
+  ++row_.steps;
   if (step % interval_ != 0 && !is_last) return;
   recorder_.append(*experts_, row_);
   row_ = {};

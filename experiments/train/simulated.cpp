@@ -69,8 +69,10 @@ Simulated by_prices(const PlanRequest& request, const std::string& name) {
                 "take a machine of docs/machines.md, or calibrate: mpirun -np 2 chorale tune all --calibrate");
   Simulated s{.seconds = forecast.time.seconds, .kinds = {"computes", "waits"}};
   for (std::size_t rank = 0; rank < forecast.time.computes.size(); ++rank) {
-    s.classes.push_back(fmt::format("rank {}", rank)), s.ranks.push_back(1);
-    s.spent.push_back(forecast.time.computes[rank]), s.spent.push_back(s.seconds - forecast.time.computes[rank]);
+    s.classes.push_back(fmt::format("rank {}", rank));
+    s.ranks.push_back(1);
+    s.spent.push_back(forecast.time.computes[rank]);
+    s.spent.push_back(s.seconds - forecast.time.computes[rank]);
   }
   s.words = in_words(forecast.time);
   return s;

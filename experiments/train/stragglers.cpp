@@ -27,7 +27,9 @@ double busy_in(const StepResult& result) { return result.data + result.forward +
 Stragglers::Stragglers(const PlanRequest& request) {
   const Layout& layout = request.layout;
   const auto ranks = static_cast<std::size_t>(layout.ranks());
-  work_.assign(ranks, 1), busy_.resize(ranks), named_.resize(ranks);
+  work_.assign(ranks, 1);
+  busy_.resize(ranks);
+  named_.resize(ranks);
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> by_place;  // stage and place in the sequence
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const auto number = static_cast<std::int64_t>(rank);

@@ -54,7 +54,10 @@ std::int64_t TrainingTeam::spare_memory_of(const TrainingOptions& options, int r
 
 PlanRequest TrainingTeam::plans(const TrainingOptions& options) const {
   PlanRequest request{options, choice_.layout, choice_.backends, choice_.algorithms};
-  if (worlds_) request.selector = worlds_->selector(), request.hosts = worlds_->topology().host_of;
+  if (worlds_) {
+    request.selector = worlds_->selector();
+    request.hosts = worlds_->topology().host_of;
+  }
   return request;
 }
 

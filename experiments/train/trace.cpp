@@ -45,8 +45,14 @@ std::string packed(Training& training) {
 RankTrace unpacked(const std::string& text, double clock_offset) {
   const auto theirs = nlohmann::json::from_msgpack(text);
   RankTrace trace{theirs["name"], theirs["left_out"], theirs["spans"], theirs["inner"], theirs["calls"]};
-  for (Trace::Span& span : trace.spans) span.begins += clock_offset, span.ends += clock_offset;
-  for (Trace::Inner& inner : trace.inner) inner.begins += clock_offset, inner.ends += clock_offset;
+  for (Trace::Span& span : trace.spans) {
+    span.begins += clock_offset;
+    span.ends += clock_offset;
+  }
+  for (Trace::Inner& inner : trace.inner) {
+    inner.begins += clock_offset;
+    inner.ends += clock_offset;
+  }
   for (Trace::Call& call : trace.calls)
     for (double* time : {&call.begins, &call.launched, &call.waited, &call.ends}) *time += clock_offset;
   return trace;
@@ -155,7 +161,9 @@ void write_trace(RunRecord& run, Training& training, const TraceSteps& steps, co
         steps.first, steps.last, training.steps());
   std::size_t passes = 0, inner = 0, calls = 0;
   for (std::size_t rank = 0; rank < traces.size(); ++rank) {
-    passes += traces[rank].spans.size(), inner += traces[rank].inner.size(), calls += traces[rank].calls.size();
+    passes += traces[rank].spans.size();
+    inner += traces[rank].inner.size();
+    calls += traces[rank].calls.size();
     if (traces[rank].left_out > 0)
       run.log.warn("the trace of rank {} is incomplete: {} later events are missing; trace fewer steps", rank,
                    traces[rank].left_out);

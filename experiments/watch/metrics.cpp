@@ -105,7 +105,8 @@ bool MetricsFile::read(const fs::path& path) {
   if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   if (status.st_ino != inode_ || status.st_dev != device_ || status.st_size < taken_) {
     *this = {};
-    inode_ = status.st_ino, device_ = status.st_dev;
+    inode_ = status.st_ino;
+    device_ = status.st_dev;
   }
   written_at_ = static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
   std::string part(1 << 16, '\0');
@@ -117,7 +118,10 @@ bool MetricsFile::read(const fs::path& path) {
     unfinished_.erase(0, begin);
   }
   if (metrics_.status == "running")
-    if (const std::string end = end_seen_by_guards(path); !end.empty()) metrics_.status = end, metrics_.killed = true;
+    if (const std::string end = end_seen_by_guards(path); !end.empty()) {
+      metrics_.status = end;
+      metrics_.killed = true;
+    }
   return true;
 }
 

@@ -31,7 +31,10 @@ double newest(const Metrics& metrics, double WatchedStep::*what) {
   int count = 0;
   const std::size_t first = metrics.steps.size() - std::min(metrics.steps.size(), newest_steps);
   for (std::size_t i = first; i < metrics.steps.size(); ++i)
-    if (const double value = metrics.steps[i].*what; std::isfinite(value)) sum += value, ++count;
+    if (const double value = metrics.steps[i].*what; std::isfinite(value)) {
+      sum += value;
+      ++count;
+    }
   return count ? sum / count : 0;
 }
 

@@ -146,7 +146,8 @@ class Ring final : public AttentionScheme {
                           .dropout = call.dropout,
                           .continues = step > 0 || run.row > 0,
                           .pairs = static_cast<double>(alike) * cut.pairs(rank, run)};
-        in.keys.first_token = run.first, in.keys.first_row = sample * there + run.row;
+        in.keys.first_token = run.first;
+        in.keys.first_row = sample * there + run.row;
         in.dropout.tokens.first_row += sample * here;
         f(in, rows);
       }

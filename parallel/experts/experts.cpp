@@ -25,7 +25,10 @@ void each_block(const ExpertRows& here, std::int64_t sources, const Order& order
   std::vector<std::int64_t> taken;  // the first row of each (expert, source) in sorted order
   std::int64_t before = 0, arrived = 0;
   for (std::int64_t expert = 0; expert < here.experts; ++expert)
-    for (std::int64_t source = 0; source < sources; ++source) taken.push_back(before), before += rows_of(source, expert);
+    for (std::int64_t source = 0; source < sources; ++source) {
+      taken.push_back(before);
+      before += rows_of(source, expert);
+    }
   for (const auto& [source, expert] : order) {
     const std::int64_t rows = rows_of(source, expert);
     if (rows > 0) visit(arrived, taken[static_cast<std::size_t>(expert * sources + source)], rows);

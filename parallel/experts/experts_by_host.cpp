@@ -102,7 +102,8 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
   };
 
   auto way = std::make_shared<WayByHost>();
-  way->across.resize(index(ranks * ranks)), way->within.resize(index(ranks * ranks));
+  way->across.resize(index(ranks * ranks));
+  way->within.resize(index(ranks * ranks));
   for (std::int64_t source = 0; source < ranks; ++source)
     for (std::size_t host = 0; host < ranks_of_.size(); ++host) {
       const std::int64_t through = lane(source, host);
@@ -185,7 +186,8 @@ Tensor ExpertsByHost::dispatch(const Tensor& x, const Tensor* weights, const Ten
 
   const Tensor spread = like(x, leaving(way.within, ranks, me), context), arrived = like(x, here.all(), context);
   take_rows(x, weights, table(way.own, x.dim(0), k), spread, context.queue);
-  tokens.wait(), their_weights.wait();
+  tokens.wait();
+  their_weights.wait();
   take_rows(landed, weights ? &landed_weights : nullptr, table(way.landed, lands, k), spread, context.queue);
   axis_.all_to_all(spread, arrived, way.within);
 

@@ -44,7 +44,8 @@ class Simulation {
     for (const RankGroup& group : groups)
       for (const int rank : group.ranks) groups_[{rank, group.name}] = &group;
     wanted_.resize(index(std::ranges::max(site.machine_of)) + 1);
-    works_.resize(scripts.size()), calls_.resize(scripts.size());
+    works_.resize(scripts.size());
+    calls_.resize(scripts.size());
     on_link_.resize(index(std::ranges::max(site.host_of)) + 1);
   }
 
@@ -112,14 +113,18 @@ class Simulation {
     --transfer.missing;
     if (transfer.hosts.size() > 1) transfer.links[site_.host_of[index(rank)]] += call.link;
     const bool sender_alone = message && !call.waits && transfer.ranks[0] == rank;
-    if (!transfer.runs && !transfer.over && (transfer.missing == 0 || sender_alone))
-      transfer.runs = true, running_.push_back(found->second);
+    if (!transfer.runs && !transfer.over && (transfer.missing == 0 || sender_alone)) {
+      transfer.runs = true;
+      running_.push_back(found->second);
+    }
     return found->second;
   }
 
   // Counts how many cores the ranks of each machine need, and how many calls use each host's link.
   void count() {
-    std::ranges::fill(wanted_, 0), std::ranges::fill(on_link_, 0), std::ranges::fill(calls_, 0);
+    std::ranges::fill(wanted_, 0);
+    std::ranges::fill(on_link_, 0);
+    std::ranges::fill(calls_, 0);
     for (int rank = 0; rank < size(); ++rank) works_[index(rank)] = computes(rank) ? 1 : 0;
     for (const int t : running_) {
       const ScriptTransfer& transfer = transfers_[index(t)];
@@ -176,18 +181,28 @@ class Simulation {
       RankState& state = ranks_[index(rank)];
       computes_[index(rank)] += step;
       state.left -= step * pace_of(rank);
-      if (state.left <= nothing) state.left = 0, ++state.next, free.push_back(rank);
+      if (state.left <= nothing) {
+        state.left = 0;
+        ++state.next;
+        free.push_back(rank);
+      }
     }
     std::vector<int> over;
     for (const int t : running_) {
       ScriptTransfer& transfer = transfers_[index(t)];
       transfer.left -= step * speed_of(transfer);
-      if (transfer.left <= nothing) transfer.over = true, over.push_back(t);
+      if (transfer.left <= nothing) {
+        transfer.over = true;
+        over.push_back(t);
+      }
     }
     std::erase_if(running_, [&](int t) { return transfers_[index(t)].over; });
     for (const int t : over)
       for (const int rank : transfers_[index(t)].ranks)
-        if (ranks_[index(rank)].waits_for == t) ++ranks_[index(rank)].next, free.push_back(rank);
+        if (ranks_[index(rank)].waits_for == t) {
+          ++ranks_[index(rank)].next;
+          free.push_back(rank);
+        }
     for (const int rank : free) go_on(rank);
     return true;
   }

@@ -105,11 +105,15 @@ std::string nearest_of(const Layout& asked, std::vector<Layout> layouts) {
 std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> fitting;
   for (Layout layout : shapes_of(limits)) {
-    layout.zero = asked.zero, layout.order = asked.order;
+    layout.zero = asked.zero;
+    layout.order = asked.order;
     layout.hpz = asked.hpz && layout.repeats() > 1 && layout.zero == 3;
     layout.sequence = asked.sequence && layout.shards() > 1;
     Layout scheduled = layout;
-    if (layout.stages() > 1) scheduled.schedule = asked.schedule, scheduled.chunks = asked.chunks;
+    if (layout.stages() > 1) {
+      scheduled.schedule = asked.schedule;
+      scheduled.chunks = asked.chunks;
+    }
     if (fits(scheduled, limits))
       fitting.push_back(scheduled);
     else if (fits(layout, limits))
@@ -273,7 +277,8 @@ std::vector<Layout> all_layouts(const LayoutLimits& limits) {
     for (const bool sequence : {false, true})
       for (const int zero :
            layout.copies() > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // ZeRO-3 differs even with one copy
-        layout.sequence = sequence, layout.zero = zero;
+        layout.sequence = sequence;
+        layout.zero = zero;
         if (layout.repeats() > 1 && layout.zero_ranks() == 1) continue;
         if ((!sequence || layout.shards() > 1) && fits(layout, limits)) all.push_back(layout);
       }

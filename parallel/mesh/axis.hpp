@@ -131,7 +131,9 @@ class Axis {
         : Call{what, slice_of(input_tensor), slice_of(output_tensor), op, root}, from(input_tensor), to(output_tensor) {}
     TensorCall(const Tensor& input_tensor, const Tensor& output_tensor, const Sizes& sizes)
         : TensorCall(Collective::all_to_all, input_tensor, output_tensor) {
-      counts = sizes.given, taken = sizes.taken, everybodys = sizes.everybodys;
+      counts = sizes.given;
+      taken = sizes.taken;
+      everybodys = sizes.everybodys;
     }
     static Slice slice_of(const Tensor& x) { return x ? x.slice() : Slice{}; }
     const Tensor &from, &to;

@@ -16,10 +16,22 @@ class CommunicationTime {
     double exposed = 0, hidden = 0;
   };
 
-  void call_begins(double now) { pass(now), ++under_way_; }
-  void call_ends(double now) { pass(now), --under_way_; }
-  void wait_begins(double now) { pass(now), waits_ = true; }
-  void wait_ends(double now) { pass(now), waits_ = false; }
+  void call_begins(double now) {
+    pass(now);
+    ++under_way_;
+  }
+  void call_ends(double now) {
+    pass(now);
+    --under_way_;
+  }
+  void wait_begins(double now) {
+    pass(now);
+    waits_ = true;
+  }
+  void wait_ends(double now) {
+    pass(now);
+    waits_ = false;
+  }
   Seconds until(double now) { return pass(now), seconds_; }
 
  private:

@@ -20,7 +20,8 @@ void Script::begins(const StepPart& part) {
 void Script::settle() {
   if (settled_ < kernels_.size())
     acts_.push_back({.kind = Act::Kind::work, .work = since_, .first_kernel = settled_, .last = kernels_.size()});
-  since_ = {}, settled_ = kernels_.size();
+  since_ = {};
+  settled_ = kernels_.size();
 }
 
 int Script::begin(const Call& call) {

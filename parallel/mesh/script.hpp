@@ -56,7 +56,13 @@ class Script final : public Meter {
   int begin(const Call& call);  // returns the call's number
   void wait(int call);
   void settle();  // adds an act for the work since the last act; must also be called after the step
-  void clear() { acts_.clear(), calls_.clear(), kernels_.clear(), since_ = {}, settled_ = 0; }
+  void clear() {
+    acts_.clear();
+    calls_.clear();
+    kernels_.clear();
+    since_ = {};
+    settled_ = 0;
+  }
 
   const std::vector<Act>& acts() const { return acts_; }
   const std::vector<Call>& calls() const { return calls_; }

@@ -4,7 +4,11 @@
 
 namespace chorale {
 
-void Trace::record(std::int64_t first, std::int64_t last, std::int64_t most) { first_ = first, last_ = last, most_ = most; }
+void Trace::record(std::int64_t first, std::int64_t last, std::int64_t most) {
+  first_ = first;
+  last_ = last;
+  most_ = most;
+}
 
 bool Trace::takes(std::size_t so_many) {
   if (!on_) return false;

@@ -46,7 +46,10 @@ class Trace {
 
   // Records steps `first` … `last`, up to `most` spans, `most` calls, and `most` layers and kernels.
   void record(std::int64_t first, std::int64_t last, std::int64_t most);
-  void begin(std::int64_t step) { step_ = step, on_ = step >= first_ && step <= last_; }
+  void begin(std::int64_t step) {
+    step_ = step;
+    on_ = step >= first_ && step <= last_;
+  }
   void end() { on_ = false; }
   bool on() const { return on_; }
 

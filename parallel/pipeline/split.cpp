@@ -27,7 +27,10 @@ struct Cuts {
         for (std::size_t size = 1; size <= n - (k - 1); ++size) {
           part += costs[n - size];
           const double candidate = joined(price[k - 1][n - size], part);
-          if (candidate <= price[k][n]) price[k][n] = candidate, last[k][n] = size;
+          if (candidate <= price[k][n]) {
+            price[k][n] = candidate;
+            last[k][n] = size;
+          }
         }
       }
   }

@@ -24,7 +24,8 @@ std::string words_for(double bytes) { return human_bytes(std::llround(bytes)); }
 
 SentByGroup sent_in_a_step(const PlanRequest& request) {
   PlanRequest by_ring = request;
-  by_ring.backends = {{"", "mpi"}}, by_ring.algorithms = {{"", "ring"}};
+  by_ring.backends = {{"", "mpi"}};
+  by_ring.algorithms = {{"", "ring"}};
   const std::int64_t stages = request.layout.stages();
   SentByGroup sent;
   std::map<std::string, std::int64_t> senders;  // number of stages that have a group of this name: 2 for `ends`, usually all
@@ -69,10 +70,14 @@ OrderChoice cheapest_order(const Layout& layout, const WhyNot& why_not, const Se
   for (const AxisOrder& order : orders) {
     tried.order = order;
     if (!why_not(tried).empty()) continue;
-    if (const double bytes = sum_of(sent_across_hosts(tried, sent, topology)); bytes < least) best = tried, least = bytes;
+    if (const double bytes = sum_of(sent_across_hosts(tried, sent, topology)); bytes < least) {
+      best = tried;
+      least = bytes;
+    }
   }
   if (best.has_usual_order()) return {};
-  best.order = best.outwards_in(), tried.order = orders.front();
+  best.order = best.outwards_in();
+  tried.order = orders.front();
   const std::string named = fmt::format("order: {}", join(best.order, ","));
   if (const std::string why = why_not(tried); !why.empty())
     return {best.order, fmt::format("{}, because in the usual order {}", named, why)};

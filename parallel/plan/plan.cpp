@@ -89,7 +89,8 @@ RankPlan observed(const Training& training) {
   }
   for (std::size_t c = 0; c < categories; ++c)
     plan.offloaded[c] = training.memory().tier_ledger().peak(static_cast<Category>(c));
-  plan.tier_passes = training.tier_passes(), plan.tier_updates = training.tier_updates();
+  plan.tier_passes = training.tier_passes();
+  plan.tier_updates = training.tier_updates();
   plan.held_bytes = ledger.total();
   plan.peak_bytes = ledger.total_peak();
   plan.axes = accounts_of(training.mesh());
@@ -133,7 +134,9 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
       t.evaluate(no_samples, evaluation_samples);
       plan.tier_evaluation = t.tier_passes();
       const RankPlan both = observed(t);  // an evaluation may have more results in transit than a step
-      plan.step.peak = both.peak, plan.step.at_peak = both.at_peak, plan.step.peak_bytes = both.peak_bytes;
+      plan.step.peak = both.peak;
+      plan.step.at_peak = both.at_peak;
+      plan.step.peak_bytes = both.peak_bytes;
     });
   if (request.options.update == UpdateTime::speculative)
     pretence.sent_by([&](Training& t) {

@@ -65,7 +65,10 @@ struct RunCounts {
   std::int64_t steps = 0, skipped = 0, evaluations = 0;
   std::int64_t updates = 0, rolled_back = 0;
   void count(const StepResult& step) {
-    ++steps, skipped += step.skipped, updates += step.updates, rolled_back += step.rolled_back;
+    ++steps;
+    skipped += step.skipped;
+    updates += step.updates;
+    rolled_back += step.rolled_back;
   }
 };
 

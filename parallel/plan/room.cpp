@@ -60,7 +60,10 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
 // a higher ZeRO stage.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
-  for (Layout more = asked; asked.copies() > 1 && more.zero < 3;) ++more.zero, layouts.push_back(more);
+  for (Layout more = asked; asked.copies() > 1 && more.zero < 3;) {
+    ++more.zero;
+    layouts.push_back(more);
+  }
   for (const Layout& other : all_layouts(limits))
     if (other.sizes != asked.sizes) layouts.push_back(other);
   layouts.resize(std::min<std::size_t>(layouts.size(), 32));
@@ -98,7 +101,9 @@ std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits
                            std::int64_t micro_batch, const OffloadOptions& offload) {
     const auto changed = [&](const Layout& other) {
       TrainingOptions options = options_of(other);
-      options.recompute = recompute, options.batch.micro = micro_batch, options.offload = offload;
+      options.recompute = recompute;
+      options.batch.micro = micro_batch;
+      options.offload = offload;
       return options;
     };
     const bool enough = has_room(on, changed);

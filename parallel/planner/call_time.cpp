@@ -40,7 +40,10 @@ class CallExecutor {
       if (start == never && arrival == never) break;
       pass_time(std::min(start, arrival));
       if (arrival <= start) arrive();
-      while (!starts_.empty() && starts_.top().first <= now_) begin(starts_.top().second), starts_.pop();
+      while (!starts_.empty() && starts_.top().first <= now_) {
+        begin(starts_.top().second);
+        starts_.pop();
+      }
       share(flows_, capacities_);
     }
     for (const auto& steps : steps_)
@@ -87,8 +90,10 @@ class CallExecutor {
     LinkFlow flow{.transfer = static_cast<int>(m), .uses = {{2 * from}, {2 * to + 1}}, .limit = never};
     flow.left = element_ * static_cast<double>(ranks_[index(from)].steps[index(send)].src[0].count);
     const int first = 2 * static_cast<int>(ranks_.size());
-    if (crosses(m))
-      flow.uses.push_back({first + 2 * hosts_[index(from)]}), flow.uses.push_back({first + 2 * hosts_[index(to)] + 1});
+    if (crosses(m)) {
+      flow.uses.push_back({first + 2 * hosts_[index(from)]});
+      flow.uses.push_back({first + 2 * hosts_[index(to)] + 1});
+    }
     flows_.push_back(std::move(flow));
   }
 

@@ -78,7 +78,9 @@ class Folding {
     all.classes.resize(index(count()));
     for (std::size_t rank = colors_.size(); rank-- > 0;) {
       RankClass& one = all.classes[index(colors_[rank])];
-      one.rank = static_cast<int>(rank), ++one.ranks, one.host = hosts[rank / index(per_host_)];
+      one.rank = static_cast<int>(rank);
+      ++one.ranks;
+      one.host = hosts[rank / index(per_host_)];
     }
     for (RankClass& one : all.classes)
       for (const int group : group_of_[index(one.rank)])
@@ -99,7 +101,8 @@ class Folding {
         if (groups_[index(theirs)].name == groups_[index(group)].name) beside.insert(theirs);
       }
     }
-    seen.on_host = static_cast<int>(alike.size()), seen.beside = static_cast<int>(beside.size());
+    seen.on_host = static_cast<int>(alike.size());
+    seen.beside = static_cast<int>(beside.size());
     return seen;
   }
 

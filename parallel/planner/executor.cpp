@@ -59,7 +59,8 @@ class Executor {
  public:
   explicit Executor(const Execution& e) : e_(e), states_(e.costs.size()), calls_(e.costs.size()) {
     result_.classes.resize(states_.size());
-    result_.timeline.stages = e.schedule.stages, result_.timeline.chunks = e.schedule.chunks;
+    result_.timeline.stages = e.schedule.stages;
+    result_.timeline.chunks = e.schedule.chunks;
     for (std::size_t c = 0; c < states_.size(); ++c) prepare(c);
   }
 
@@ -132,7 +133,8 @@ class Executor {
         for (const int member : group.classes)
           if (const RankClass& theirs = e_.ranks.classes[index(member)]; hosts.insert(theirs.host).second) {
             const std::int64_t groups = theirs.groups.at(call.group).on_host;
-            known.uses.push_back({2 * theirs.host, groups}), known.uses.push_back({2 * theirs.host + 1, groups});
+            known.uses.push_back({2 * theirs.host, groups});
+            known.uses.push_back({2 * theirs.host + 1, groups});
           }
     }
     return known;
@@ -187,13 +189,16 @@ class Executor {
     state.accelerator = std::max(state.accelerator, state.host) + act.gpu();
     state.host += act.host_seconds;
     state.accelerator = std::max(state.accelerator, state.host);
-    spent.kernels += act.time, spent.calls += act.calls, spent.sent += act.sent;
+    spent.kernels += act.time;
+    spent.calls += act.calls;
+    spent.sent += act.sent;
     spent.launching += state.accelerator - before - act.gpu();
   }
 
   int begin(std::size_t c, int number) {
     const KnownCall& call = calls_[c][index(number)];
-    result_.classes[c].sent += call.sent, result_.classes[c].copied += call.copied;
+    result_.classes[c].sent += call.sent;
+    result_.classes[c].copied += call.copied;
     const int count = states_[c].counted[call.channel]++;
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
     if (is_new) transfers_.push_back({&call, call.parties, never, {}});

@@ -145,7 +145,8 @@ void KernelTimes::unfused_attention(KernelTime& time, const KernelWork& kernel) 
     pass(time, Spent::attention, (one_softmax ? fused : 30) * scores, one_softmax ? 1 : 8);
   };
   const auto forward = [&] {
-    products(1, true), softmax(4);
+    products(1, true);
+    softmax(4);
     if (dropout_) pass(time, Spent::attention, 5 * scores);
     products(1, false);
   };
@@ -155,7 +156,9 @@ void KernelTimes::unfused_attention(KernelTime& time, const KernelWork& kernel) 
     return;
   }
   if (software.recomputes_attention) forward();
-  products(1, true), products(3, false), softmax(6);
+  products(1, true);
+  products(3, false);
+  softmax(6);
   if (dropout_) pass(time, Spent::attention, 5 * scores);
   pass(time, Spent::attention, 4 * matrix, 4);
 }

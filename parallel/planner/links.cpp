@@ -25,7 +25,10 @@ void share(std::vector<LinkFlow>& flows, const std::vector<double>& capacities) 
   while (!rest.empty()) {
     double rate = std::numeric_limits<double>::infinity();
     std::vector<double> rooms;
-    for (std::size_t link = 0; link < open.size(); ++link) rooms.push_back(room(link)), rate = std::min(rate, rooms.back());
+    for (std::size_t link = 0; link < open.size(); ++link) {
+      rooms.push_back(room(link));
+      rate = std::min(rate, rooms.back());
+    }
     for (const LinkFlow* flow : rest) rate = std::min(rate, flow->limit);
     const auto is_full = [&](const LinkUse& use) { return rooms[static_cast<std::size_t>(use.link)] <= rate; };
     std::vector<LinkFlow*> others, now;

@@ -49,7 +49,8 @@ class Pricing {
     if (is_message(call) && s.hides_messages) {
       call.volume = {.sent = 0};
     } else if (call.scatters && s.scatters_by_all_reduce) {
-      call.volume.sent *= 2, call.volume.host_crossing *= 2;
+      call.volume.sent *= 2;
+      call.volume.host_crossing *= 2;
     } else if (is_message(call)) {
       after = s.message;
       const std::int64_t shards = layout_.shards();
@@ -57,10 +58,12 @@ class Pricing {
         const double gathered =
             static_cast<double>(call.volume.vector) * static_cast<double>(shards - 1) / static_cast<double>(shards);
         after += gathered / system_.host.link + static_cast<double>(shards - 1) * system_.host.latency;
-        call.volume.sent /= shards, call.volume.host_crossing /= shards;
+        call.volume.sent /= shards;
+        call.volume.host_crossing /= shards;
       }
     }
-    cost_.calls.push_back(call), cost_.after.push_back(after);
+    cost_.calls.push_back(call);
+    cost_.after.push_back(after);
   }
   std::vector<StageCost::Act>& acts() { return cost_.parts.back().acts; }
   StageCost::Act& work() {

@@ -30,7 +30,8 @@ std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& 
     for (const int host : on) ++ranks_on[host];
     for (std::size_t i = 0; i < group.ranks.size(); ++i) {
       std::vector<int>& own = seen[static_cast<std::size_t>(group.ranks[i])];
-      own.push_back(pattern), own.push_back(on.empty() ? 0 : ranks_on[on[i]]);
+      own.push_back(pattern);
+      own.push_back(on.empty() ? 0 : ranks_on[on[i]]);
     }
   }
   std::map<std::vector<int>, int> numbers;
@@ -109,7 +110,8 @@ PredictedStep predict_step(const StepRequest& request) {
   for (const RankClass& one : predicted.ranks.classes) {
     const auto [script, is_new] = scripts.try_emplace(script_of_rank[static_cast<std::size_t>(one.rank)]);
     if (is_new) script->second = stage_cost(recorded, request.system, one.rank);
-    costs.push_back(&script->second), stages.push_back(stage_of(layout, one.rank));
+    costs.push_back(&script->second);
+    stages.push_back(stage_of(layout, one.rank));
   }
   predicted.step = execute({request.system, predicted.ranks, costs, stages, schedule});
   predicted.seconds = predicted.step.seconds * slowness(request.system.network, hosts);

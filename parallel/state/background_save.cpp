@@ -72,7 +72,10 @@ void BackgroundSave::wait_until_written() const {
   std::int64_t seen = -1;
   for (double since = 0; !is_written(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
     const double now = clock_.seconds();
-    if (const std::int64_t pieces = pieces_; pieces != seen) seen = pieces, since = now;
+    if (const std::int64_t pieces = pieces_; pieces != seen) {
+      seen = pieces;
+      since = now;
+    }
     if (now - since < longest_sync_seconds) peers_.went_on();
   }
 }

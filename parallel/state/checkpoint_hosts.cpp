@@ -103,7 +103,10 @@ void require_on_all_hosts(const fs::path& set, const Peers& peers) {
   std::map<std::string, int> times;
   for (const std::string& theirs : peers.exchange(here)) {
     const std::vector<std::string> parts = split(theirs, '/');
-    for (std::size_t i = 1; i < parts.size(); ++i) lacking[parts[0]].insert(parts[i]), ++times[parts[i]];
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      lacking[parts[0]].insert(parts[i]);
+      ++times[parts[i]];
+    }
   }
   if (std::ranges::any_of(times, [&](const auto& each) { return each.second == peers.size; })) return;
   std::vector<std::string> words;

@@ -83,12 +83,15 @@ ModelShape gpt2_shape(const Config& config) {
   config.only("scale_attn_by_inverse_layer_idx", false, false);
   config.only("add_cross_attention", false, false);
   ModelShape shape;
-  shape.layers = config.size("n_layer"), shape.heads = shape.groups = config.size("n_head"),
+  shape.layers = config.size("n_layer");
+  shape.heads = shape.groups = config.size("n_head");
   shape.width = config.size("n_embd");
-  shape.ffn = config.size("n_inner", 4 * shape.width), shape.sequence = config.size("n_positions"),
+  shape.ffn = config.size("n_inner", 4 * shape.width);
+  shape.sequence = config.size("n_positions");
   shape.vocabulary = config.size("vocab_size");
   shape.dropout = config.get("resid_pdrop", 0.1);
-  shape.epsilon = config.get("layer_norm_epsilon", 1e-5), shape.tied = config.get("tie_word_embeddings", true);
+  shape.epsilon = config.get("layer_norm_epsilon", 1e-5);
+  shape.tied = config.get("tie_word_embeddings", true);
   if (shape.width % shape.heads != 0) config.refuse("n_head", "it must divide n_embd");
   return shape;
 }
@@ -101,12 +104,17 @@ ModelShape llama_shape(const Config& config, double epsilon = 1e-6, double base 
   config.only<std::int64_t>("pretraining_tp", 1, 1);
   config.require_unscaled_positions("rope_scaling");
   ModelShape shape{.family = ModelFamily::llama};
-  shape.layers = config.size("num_hidden_layers"), shape.heads = config.size("num_attention_heads"),
+  shape.layers = config.size("num_hidden_layers");
+  shape.heads = config.size("num_attention_heads");
   shape.width = config.size("hidden_size");
-  shape.groups = config.size("num_key_value_heads", shape.heads), shape.ffn = config.size("intermediate_size");
-  shape.sequence = config.size("max_position_embeddings"), shape.vocabulary = config.size("vocab_size");
-  shape.epsilon = config.get("rms_norm_eps", epsilon), shape.rotary_base = config.get("rope_theta", base);
-  shape.dropout = config.get("attention_dropout", 0.0), shape.tied = config.get("tie_word_embeddings", false);
+  shape.groups = config.size("num_key_value_heads", shape.heads);
+  shape.ffn = config.size("intermediate_size");
+  shape.sequence = config.size("max_position_embeddings");
+  shape.vocabulary = config.size("vocab_size");
+  shape.epsilon = config.get("rms_norm_eps", epsilon);
+  shape.rotary_base = config.get("rope_theta", base);
+  shape.dropout = config.get("attention_dropout", 0.0);
+  shape.tied = config.get("tie_word_embeddings", false);
   config.require_unscaled_positions("rope_parameters");
   if (config.has("rope_parameters")) {  // version 5 of the transformers library stores the rotary base here too
     const json theta = config.value("rope_parameters").value("rope_theta", json(shape.rotary_base));
@@ -132,7 +140,9 @@ double balance_per_theirs(const ModelShape& s) {
 
 void take_experts(const Config& config, const char* count, std::int64_t ffn, ModelShape& shape) {
   Experts& e = shape.experts;
-  e.count = config.size(count), e.chosen = config.size("num_experts_per_tok"), e.ffn = ffn;
+  e.count = config.size(count);
+  e.chosen = config.size("num_experts_per_tok");
+  e.ffn = ffn;
   if (e.chosen > e.count) config.refuse("num_experts_per_tok", fmt::format("there are only {} experts", e.count));
 }
 
@@ -225,7 +235,10 @@ json_in_order llama_config(const ModelShape& s, const std::string& type) {
                           {"attention_dropout", s.dropout},
                           {"attention_bias", false}};
   if (type == "llama") config["mlp_bias"] = false;
-  if (type == "mixtral") config["num_local_experts"] = s.experts.count, config["sliding_window"] = nullptr;
+  if (type == "mixtral") {
+    config["num_local_experts"] = s.experts.count;
+    config["sliding_window"] = nullptr;
+  }
   if (type == "qwen3_moe") {
     config["num_experts"] = s.experts.count;
     config["moe_intermediate_size"] = s.experts.ffn;

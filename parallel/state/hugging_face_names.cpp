@@ -70,7 +70,8 @@ class LlamaNames {
   explicit LlamaNames(const ModelShape& shape) : s_(shape), h_(shape.width) {
     same("model.embed_tokens.weight", "embedding.weight", {s_.vocabulary, h_});
     for (std::int64_t i = 0; i < s_.layers; ++i) {
-      theirs_ = fmt::format("model.layers.{}.", i), ours_ = fmt::format("block.{}.", i);
+      theirs_ = fmt::format("model.layers.{}.", i);
+      ours_ = fmt::format("block.{}.", i);
       attention();
       same(theirs_ + "post_attention_layernorm.weight", ours_ + "mlp.norm.gain", {h_});
       if (s_.has_experts(i))

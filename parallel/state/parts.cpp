@@ -20,7 +20,9 @@ class Runs {
     } else {
       const auto dim = shape.begin() + shard.dim;
       const std::int64_t inner = elements_of(Shape(dim + 1, shape.end()));
-      length_ = shard.length * inner, stride_ = *dim * inner, offset_ = shard.first * inner;
+      length_ = shard.length * inner;
+      stride_ = *dim * inner;
+      offset_ = shard.first * inner;
     }
     take(0);
   }
@@ -28,11 +30,16 @@ class Runs {
   bool over() const { return length == 0; }
   // Advances by `elements`, at most to the end of the current run.
   void take(std::int64_t elements) {
-    local += elements, global += elements, length -= elements;
+    local += elements;
+    global += elements;
+    length -= elements;
     if (length > 0 || next_ == end_) return;
     const std::int64_t run = next_ / length_, within = next_ % length_;
-    local = done_, global = run * stride_ + offset_ + within, length = std::min(length_ - within, end_ - next_);
-    next_ += length, done_ += length;
+    local = done_;
+    global = run * stride_ + offset_ + within;
+    length = std::min(length_ - within, end_ - next_);
+    next_ += length;
+    done_ += length;
   }
 
   // The rest of the current run: its first index in the part, its first index in the full tensor, and its number of
@@ -93,7 +100,8 @@ std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const P
       std::memcpy(target.data() + b.local * element_bytes, source.data() + a.local * element_bytes,
                   static_cast<std::size_t>(common * element_bytes));
       copied += common;
-      a.take(common), b.take(common);
+      a.take(common);
+      b.take(common);
     }
   }
   return copied;
@@ -122,7 +130,8 @@ std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts) {
     if (!last_of_shard) continue;
     if (range_end != shard_elements(part.shard, shape))
       return fmt::format("a shard has only {} of its {} elements", range_end, shard_elements(part.shard, shape));
-    shard_end += part.shard.length, range_end = 0;
+    shard_end += part.shard.length;
+    range_end = 0;
   }
   if (dim >= 0 && shard_end != whole)
     return fmt::format("its shards cover only {} of {} indices along dim {}", shard_end, whole, dim);

@@ -36,7 +36,10 @@ std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<Par
     if (o.zero >= 2) open.clear();
     for (auto p = unit->rbegin(); p != unit->rend(); ++p) {
       Open& here = open.try_emplace(key_of(**p, layout), Open{0, 0}).first->second;
-      if (here.room <= 0) here = {all.size(), o.zero >= 2 ? INT64_MAX : o.bytes}, all.emplace_back();
+      if (here.room <= 0) {
+        here = {all.size(), o.zero >= 2 ? INT64_MAX : o.bytes};
+        all.emplace_back();
+      }
       all[here.bucket].push_back(*p);
       here.room -= elements_of((*p)->local_shape()) * size_of(o.gradient);
     }
@@ -180,9 +183,15 @@ void Buckets::clear_gradients(const Bucket& bucket) {
 void Buckets::in_memory(const Tensor& shard, Category category, Use use, const std::function<void(const Tensor&)>& f) {
   if (!away(shard)) return f(shard);
   Staged here = staged(shard, category);
-  if (use != Use::write) here.start_read(shard, traffic_), here.wait();
+  if (use != Use::write) {
+    here.start_read(shard, traffic_);
+    here.wait();
+  }
   f(here.tensor());
-  if (use != Use::read) here.start_write(shard, traffic_), here.wait();
+  if (use != Use::read) {
+    here.start_write(shard, traffic_);
+    here.wait();
+  }
 }
 
 template <class Visit>

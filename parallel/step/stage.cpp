@@ -74,7 +74,9 @@ Stage::Stage(const ModelShape& shape, Recompute recompute, const Mesh& mesh, con
   const std::vector<std::int64_t> blocks = blocks_of_parts(shape, pipeline.parts());
   const PartPlace first = pipeline.place(0), last = pipeline.place(pipeline.parts() - 1);
   const std::int64_t here = mesh.pipeline().rank();
-  begins_ = first.stage == here, ends_ = last.stage == here, last_chunk_ = last.chunk;
+  begins_ = first.stage == here;
+  ends_ = last.stage == here;
+  last_chunk_ = last.chunk;
   const ParameterPointer table = parameters_of(*layers[0]).at(0);
 
   std::size_t next = 1;  // index of the next layer of the model

@@ -20,7 +20,10 @@ class TracedWork final : public KernelTimer {
   void end() override;
 
   void waited() { complete_ = noted_.size(); }  // call when the device has completed all work recorded so far
-  void forget() { noted_.clear(), complete_ = 0; }
+  void forget() {
+    noted_.clear();
+    complete_ = 0;
+  }
   // Moves completed work to the trace. Device work enqueued after waited() is kept and reported with the next step.
   void settle(const CompletedEvent& known);
 

@@ -204,7 +204,8 @@ StepResult Training::step(const ReadSamples& read) {
   account_.updated();
   if (done.publishes) reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
   account_.update_ends();
-  result.updates = done.sweeps, result.rolled_back = done.rolled_back;
+  result.updates = done.sweeps;
+  result.rolled_back = done.rolled_back;
   if (memory_.arena()) memory_.arena()->end_step();
   ++steps_;
   samples_ += options_.batch.global;
@@ -218,7 +219,8 @@ StepResult Training::step(const ReadSamples& read) {
 
 StepResult Training::skip_step() {
   StepResult result{.step = ++steps_, .loss = NAN, .gradient_norm = NAN, .skipped = true, .updates = 0};
-  result.rate = options_.optimizer.rate.at(steps_ - 1), result.loss_scale = options_.scaler.scale;
+  result.rate = options_.optimizer.rate.at(steps_ - 1);
+  result.loss_scale = options_.scaler.scale;
   samples_ += options_.batch.global;
   choices_.clear();  // drops the counts that the repeated step added on this rank
   if (updates_->end(result.rate, 0, true).publishes) reducer_->publish();
@@ -243,7 +245,10 @@ SquareSum Training::squares_of_gradients(double scale) {
   const Numerics& numerics = on_host ? *host_numerics_ : *numerics_;
   SquareSum squares = batch_totals_.squares();
   Queue queue = options_.kernels.queue();
-  if (on_host) squares.there = nullptr, queue.device = nullptr;
+  if (on_host) {
+    squares.there = nullptr;
+    queue.device = nullptr;
+  }
   std::vector<ScaledSlice> gradients;
   const auto list = [&](const Parameter& p, const Slice& gradient) {
     gradients.push_back({gradient, scale * numerics_->unit(p.site)});

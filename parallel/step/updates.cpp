@@ -13,7 +13,8 @@ TierTraffic exposed_part(const TierTraffic& update, UpdateTime time) {
   if (time != UpdateTime::delayed) return {};
   constexpr auto values = static_cast<std::size_t>(Category::params), states = static_cast<std::size_t>(Category::optimizer);
   TierTraffic exposed;
-  exposed.read[values] = update.read[values], exposed.written[values] = update.written[values];
+  exposed.read[values] = update.read[values];
+  exposed.written[values] = update.written[values];
   exposed.read[states] = update.read[states] - update.written[states];  // the update writes all states that it reads
   return exposed;
 }

@@ -80,7 +80,8 @@ class Sharded final : public Reducer {
     }
   }
   void end_writing() {
-    writing_.wait(), writing_ = {};
+    writing_.wait();
+    writing_ = {};
     begin_after();
   }
   void begin_after() {
@@ -157,7 +158,10 @@ void ZeroUnit::need(Pass pass) {
 
 void ZeroUnit::release() {
   if (buckets_.options().zero < 3) return;
-  for (Part& part : mine_) part.bucket->bind_values({}), part.shard = {};
+  for (Part& part : mine_) {
+    part.bucket->bind_values({});
+    part.shard = {};
+  }
 }
 
 void ZeroUnit::keep() {

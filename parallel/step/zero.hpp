@@ -31,7 +31,10 @@ class ZeroUnit final : public WrappingLayer {
  public:
   ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets);
   // Sets the units before and after this one in the forward pass. Null: no such unit.
-  void follow(ZeroUnit* before, ZeroUnit* after) { before_ = before, after_ = after; }
+  void follow(ZeroUnit* before, ZeroUnit* after) {
+    before_ = before;
+    after_ = after;
+  }
 
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;

@@ -95,9 +95,10 @@ std::vector<Setting> Options::in_our_names(const std::vector<Setting>& settings)
     if (!value) refuse(without_counterpart(setting, what_it_takes(*word)));
     if (!value || word->option.empty()) continue;
     translated.text = *value;
-    if (word->means == Word::Means::sets)
-      by_words.push_back(translated), ours.push_back(translated);
-    else
+    if (word->means == Word::Means::sets) {
+      by_words.push_back(translated);
+      ours.push_back(translated);
+    } else
       expected_.push_back({translated, *word});
   }
   for (WrongSetting& wrong : contradictions(by_words, ours)) refuse(std::move(wrong));

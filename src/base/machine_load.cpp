@@ -46,7 +46,8 @@ MachineReading read_machine(const Clock& clock, const std::filesystem::path& roo
     counts >> in;
     for (int column = 1; column < 8; ++column) counts >> other;
     counts >> out;
-    reading.bytes_in += in, reading.bytes_out += out;
+    reading.bytes_in += in;
+    reading.bytes_out += out;
   }
   return reading;
 }

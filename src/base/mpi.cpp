@@ -275,7 +275,10 @@ double clock_offset(MPI_Comm comm, const Clock& clock) {
         check(PMPI_Send(&sent, 1, MPI_DOUBLE, 0, tag, comm));
         check(PMPI_Recv(&theirs, 1, MPI_DOUBLE, 0, tag, comm, MPI_STATUS_IGNORE));
         const double received = clock.seconds();
-        if (received - sent < best_round_trip) best_round_trip = received - sent, offset = theirs - (sent + received) / 2;
+        if (received - sent < best_round_trip) {
+          best_round_trip = received - sent;
+          offset = theirs - (sent + received) / 2;
+        }
       }
     }
   return offset;

@@ -93,7 +93,9 @@ void Options::pass_on(const Options& other, const std::vector<std::string>& exce
     Option& option = insert(theirs);
     option.passed_on = true;
     if (!option.choices.empty()) option.suggestions = std::exchange(option.choices, {});
-    option.conditions.clear(), option.synonyms.clear(), option.replaced.clear();
+    option.conditions.clear();
+    option.synonyms.clear();
+    option.replaced.clear();
     option.assign = [&option](const std::string& text) { return option.text = text, ""; };
   }
 }
@@ -161,8 +163,10 @@ void Options::take(const Setting& setting) {
     text = *value ? "yes" : "no";
   if (!option->choices.empty())
     for (const std::string& part : option->is_list ? split(text, ',') : std::vector<std::string>{text})
-      if (!std::count(option->choices.begin(), option->choices.end(), part))
-        expected = join(option->choices, ", "), near = familiar_value(part, option->choices);
+      if (!std::count(option->choices.begin(), option->choices.end(), part)) {
+        expected = join(option->choices, ", ");
+        near = familiar_value(part, option->choices);
+      }
   if (expected.empty()) expected = option->assign(text);
   if (expected == "a whole number") near = whole_number(text);
   if (!expected.empty()) {
@@ -188,7 +192,10 @@ void Options::report_mistakes() {
   std::vector<WrongSetting> all;
   std::vector<std::string> lines;
   for (WrongSetting& wrong : std::exchange(mistakes_, {}))
-    if (!std::ranges::count(lines, wrong.line)) lines.push_back(wrong.line), all.push_back(std::move(wrong));
+    if (!std::ranges::count(lines, wrong.line)) {
+      lines.push_back(wrong.line);
+      all.push_back(std::move(wrong));
+    }
   if (all.size() == 1) usage_error(all[0].what, all[0].numbers, all[0].fix);
   const std::string what = fmt::format("{} settings of {} cannot be used", lines.size(), command_);
   lines.push_back(fmt::format("{} --help lists all options{}", command_,
@@ -207,7 +214,8 @@ void Options::settle() {
     if (option.source == Source::foreign) {
       note(fmt::format("{} has no effect: {}", found, why));
       option.assign(option.initial);
-      option.origin = "default", option.source = Source::other;
+      option.origin = "default";
+      option.source = Source::other;
     } else if (option.source != Source::config || option.text != option.initial) {
       std::vector<std::string> needs;
       for (const Condition& condition : option.conditions) needs.push_back(condition.needs);

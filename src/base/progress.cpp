@@ -21,7 +21,10 @@ std::FILE* drawn_on = nullptr;  // the terminal that shows an unfinished line; a
 
 void Progress::make_way() {
   std::FILE* const terminal = std::exchange(drawn_on, nullptr);
-  if (terminal) std::fputs("\r\x1b[K", terminal), std::fflush(terminal);
+  if (terminal) {
+    std::fputs("\r\x1b[K", terminal);
+    std::fflush(terminal);
+  }
 }
 
 Progress::Screen Progress::screen_of(std::FILE* stream) {
@@ -65,7 +68,10 @@ std::string Progress::line(const std::string& note) const {
 
 void Progress::update(std::int64_t done, const std::string& note) {
   const double now = clock_.seconds();
-  if (done != done_) done_ = done, last_done_ = now - started_;
+  if (done != done_) {
+    done_ = done;
+    last_done_ = now - started_;
+  }
   if (now - shown_ < (screen_.terminal ? interval_on_terminal : interval)) return;
   shown_ = now;
   show(line(note), false);

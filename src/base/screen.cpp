@@ -38,12 +38,16 @@ std::string paragraph(std::string_view head, std::string_view text, std::size_t 
   bool begins = true;  // true at the start of a line
   const auto next_line = [&] {
     out += line + std::string(continued) + "\n";
-    line = indent, begins = true;
+    line = indent;
+    begins = true;
   };
   const auto fits = [&](const std::string& more) {
     return columns == 0 || columns_of(line) + !begins + columns_of(more) + columns_of(continued) <= columns;
   };
-  const auto put = [&](const std::string& word) { line += (begins ? "" : " ") + word, begins = false; };
+  const auto put = [&](const std::string& word) {
+    line += (begins ? "" : " ") + word;
+    begins = false;
+  };
   std::vector<std::string> words;
   for (const std::string& word : split(escape_control(text), ' '))
     if (word.starts_with('%') && !words.empty())
@@ -55,7 +59,8 @@ std::string paragraph(std::string_view head, std::string_view text, std::size_t 
     while (!fits(word)) {
       const std::size_t piece = columns > indent.size() ? piece_of(word, columns - indent.size()) : 0;
       if (piece == 0 || piece == word.size()) break;
-      put(word.substr(0, piece)), next_line();
+      put(word.substr(0, piece));
+      next_line();
       word.erase(0, piece);
     }
     put(word);
@@ -84,7 +89,10 @@ std::string notes_within(std::string_view notes, std::size_t columns) {
     const std::string wrapped = paragraph("", note.substr(2), columns > 4 ? columns - 4 : 1);
     std::string head = "# ";
     for (const std::string& line : split(wrapped, '\n'))
-      if (!line.empty()) out += head + line + "\n", head = "#   ";
+      if (!line.empty()) {
+        out += head + line + "\n";
+        head = "#   ";
+      }
   }
   return out;
 }

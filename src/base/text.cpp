@@ -17,8 +17,10 @@ std::string escape_control(std::string_view text) {
     if (byte < 0x20 || byte == 0x7f)
       safe += fmt::format("\\x{:02x}", byte);
     else if (byte == 0xc2 && next >= 0x80 && next < 0xa0)  // the control characters U+0080 to U+009F in UTF-8
-      safe += fmt::format("\\x{:02x}", next), ++i;
-    else
+    {
+      safe += fmt::format("\\x{:02x}", next);
+      ++i;
+    } else
       safe += text[i];
   }
   return safe;
@@ -96,7 +98,8 @@ std::string human_bytes(std::int64_t bytes) {
   const char* unit = "B";
   for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}) {
     if (value > -1023.95 && value < 1023.95) break;  // 1023.95 would print as 1024.0
-    value /= 1024, unit = next;
+    value /= 1024;
+    unit = next;
   }
   return fmt::format("{:.1f} {}", value, unit);
 }
@@ -184,8 +187,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   const std::size_t farthest = word.size() < 4 ? word.size() / 2 : std::max<std::size_t>(2, word.size() / 3);
   std::size_t best_distance = farthest + 1;
   for (const std::string& candidate : candidates)
-    if (const std::size_t distance = edit_distance(word, candidate); distance < best_distance)
-      best = candidate, best_distance = distance;
+    if (const std::size_t distance = edit_distance(word, candidate); distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
   return best;
 }
 

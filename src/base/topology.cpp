@@ -59,7 +59,8 @@ Topology Topology::parse(const std::string& counts, int ranks) {
     if (read.ec != std::errc() || read.ptr != end || count < 1 || count > 1'000'000)
       usage_error("hosts are given by the number of ranks on each", fmt::format("\"{}\" in --hosts {}", word, counts),
                   "such as --hosts 2,3,1");
-    ranks_of_each.push_back(count), sum += count;
+    ranks_of_each.push_back(count);
+    sum += count;
   }
   if (ranks > 0 && sum != ranks)
     usage_error("the hosts have another number of ranks",

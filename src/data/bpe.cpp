@@ -65,7 +65,10 @@ std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const 
     if (after[left] == tokens.size()) return;
     if (const std::int32_t merge = merge_of(tokens[left], tokens[after[left]]); merge >= 0) candidates.push({merge, left});
   };
-  for (std::size_t i = 0; i < tokens.size(); ++i) before[i] = i - 1, after[i] = i + 1;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    before[i] = i - 1;
+    after[i] = i + 1;
+  }
   for (std::size_t i = 0; i < tokens.size(); ++i) offer(i);
   while (!candidates.empty()) {
     const auto [merge, left] = candidates.top();

@@ -29,7 +29,8 @@ std::int64_t Permutation::operator()(std::int64_t index) const {
     std::uint64_t left = value >> half_bits_, right = value & mask;
     for (std::uint64_t round = 0; round < rounds; ++round) {
       const std::uint64_t mixed = left ^ (random.four(round << 32 | right)[0] & mask);
-      left = right, right = mixed;
+      left = right;
+      right = mixed;
     }
     value = left << half_bits_ | right;
   } while (value >= static_cast<std::uint64_t>(size_));

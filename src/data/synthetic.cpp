@@ -63,7 +63,10 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary, std::uint64_t seed
   for (double change = 1; change > 1e-14;) {
     const Distribution next = step(here);
     change = 0;
-    for (std::size_t i = 0; i < here.size(); ++i) change += std::abs(next[i] - here[i]), here[i] = (here[i] + next[i]) / 2;
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      change += std::abs(next[i] - here[i]);
+      here[i] = (here[i] + next[i]) / 2;
+    }
   }
   rate_ = nats_after(here);
   for (std::int64_t last = 1; last <= classes_; ++last) {

@@ -216,11 +216,13 @@ void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t gr
     each([&](std::int64_t r, std::int64_t row, std::int64_t head) {
       queries.load(r, qkv + first_query(shape, row, head), shape.columns(), width);
       const Sight sight = sight_of(row, tokens, in.keys);
-      queries.first[r] = sight.first, queries.last[r] = sight.last;
+      queries.first[r] = sight.first;
+      queries.last[r] = sight.last;
       queries.dropped[r] = drops.any() ? drops.index(row, head) + static_cast<std::uint64_t>(in.keys.first_token) : 0;
       const std::int64_t place = row * shape.heads() + head;
       if (!in.continues || !std::isfinite(lse[place])) return;
-      queries.highest[r] = lse[place], queries.sum[r] = 1;
+      queries.highest[r] = lse[place];
+      queries.sum[r] = 1;
       widen(out + place * width, shape.heads() * width, 1, width, 1, queries.out.data() + r * padded);
     });
     attend(queries, width, keys, drops);

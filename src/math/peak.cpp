@@ -44,7 +44,9 @@ class Squares {
 
   // Runs the first product of a size, which prepares it (oneDNN compiles code, CUDA loads kernels).
   void begin(std::int64_t side) {
-    x_ = filled(allocator_, side, dtype_), w_ = filled(allocator_, side, dtype_), y_ = filled(allocator_, side, dtype_);
+    x_ = filled(allocator_, side, dtype_);
+    w_ = filled(allocator_, side, dtype_);
+    y_ = filled(allocator_, side, dtype_);
     seconds_of_one();
   }
   // Returns the time of the fastest product that ends within the window, which begins at `start` on all cores. If no product
@@ -116,7 +118,8 @@ double product_peak(DType dtype, int cores, const std::vector<int>& cpus) {
       }
     } catch (...) {
       failures[core] = std::current_exception();
-      ready.arrive_and_drop(), done.arrive_and_drop();
+      ready.arrive_and_drop();
+      done.arrive_and_drop();
     }
   };
   {
@@ -126,7 +129,8 @@ double product_peak(DType dtype, int cores, const std::vector<int>& cpus) {
       } catch (const std::system_error&) {  // the system allows no more threads; the running threads must not wait for this
                                             // one
         failures[core] = std::current_exception();
-        ready.arrive_and_drop(), done.arrive_and_drop();
+        ready.arrive_and_drop();
+        done.arrive_and_drop();
       }
   }
   for (const std::exception_ptr& failure : failures)

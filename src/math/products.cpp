@@ -153,7 +153,8 @@ void Products::product(const Tensor& x, const Tensor& w, bool transposed, const 
                    x.narrow(first, rows).slice().data, w.slice().data, bias ? bias->slice().data : nullptr,
                    y.narrow(first, rows).slice().data);
     };
-    run(0, prepared, false), run(prepared, m - prepared, true);
+    run(0, prepared, false);
+    run(prepared, m - prepared, true);
   } else {
     with_tile_type(x.dtype(), [&]<class T>(Type<T>) {
       const auto run = y.dtype() == DType::f32 ? product_in_tiles<T, float> : product_in_tiles<T, T>;

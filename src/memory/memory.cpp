@@ -73,7 +73,10 @@ void Ledger::add(Category category, std::int64_t bytes) {
   current_[c] += bytes;
   total_ += bytes;
   peak_[c] = std::max(peak_[c], current_[c]);
-  if (total_ > total_peak_) total_peak_ = total_, at_peak_ = current_;
+  if (total_ > total_peak_) {
+    total_peak_ = total_;
+    at_peak_ = current_;
+  }
 }
 
 std::string Ledger::summary() const {

@@ -19,7 +19,10 @@ std::vector<Numbers> overlaps_of(std::span<const Lifetime> blocks) {
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
     std::erase_if(alive, [&](std::uint32_t other) { return blocks[other].ends <= blocks[i].begins; });
     if (blocks[i].ends <= blocks[i].begins) continue;  // never alive
-    for (const std::uint32_t other : alive) overlaps[i].push_back(other), overlaps[other].push_back(i);
+    for (const std::uint32_t other : alive) {
+      overlaps[i].push_back(other);
+      overlaps[other].push_back(i);
+    }
     alive.push_back(i);
   }
   return overlaps;
@@ -28,8 +31,10 @@ std::vector<Numbers> overlaps_of(std::span<const Lifetime> blocks) {
 std::int64_t most_alive(std::span<const Lifetime> blocks, const std::vector<std::int64_t>& sizes) {
   std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // time, bytes; at equal times, ends come first
   for (std::size_t i = 0; i < blocks.size(); ++i)
-    if (blocks[i].ends > blocks[i].begins)
-      changes.emplace_back(blocks[i].begins, sizes[i]), changes.emplace_back(blocks[i].ends, -sizes[i]);
+    if (blocks[i].ends > blocks[i].begins) {
+      changes.emplace_back(blocks[i].begins, sizes[i]);
+      changes.emplace_back(blocks[i].ends, -sizes[i]);
+    }
   std::ranges::sort(changes);
   std::int64_t now = 0, most = 0;
   for (const auto& [time, bytes] : changes) most = std::max(most, now += bytes);

@@ -32,7 +32,8 @@ void PlannedArena::plan() {
   const OfflinePlacement placement = place_offline(returned);
   auto offset = placement.offsets.begin();
   for (const Lifetime& request : requests_) offsets_.push_back(has_place(request) ? *offset++ : -1);
-  report_.bytes = placement.bytes, report_.least = placement.least;
+  report_.bytes = placement.bytes;
+  report_.least = placement.least;
   if (placement.bytes == 0) return;
   from_.return_kept();  // frees the blocks that served the first step
   piece_ = static_cast<std::byte*>(from_.take(placement.bytes));
@@ -91,9 +92,13 @@ PlannedArena::Report PlannedArena::report() const {
   Report report = report_;
   std::int64_t end = 0;
   const auto free_until = [&](std::int64_t first) {
-    report.free += first - end, report.largest_free = std::max(report.largest_free, first - end);
+    report.free += first - end;
+    report.largest_free = std::max(report.largest_free, first - end);
   };
-  for (const auto& [first, bytes] : lent_) free_until(first), end = first + bytes;
+  for (const auto& [first, bytes] : lent_) {
+    free_until(first);
+    end = first + bytes;
+  }
   free_until(report.bytes);
   return report;
 }

@@ -25,7 +25,8 @@ enum Code : int { came_to_an_end, lacked_memory, threw };
   // Resets the handlers, because the program's own handlers would report the crash as a crash of the program.
   for (const int crash : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGXCPU}) signal(crash, SIG_DFL);
   const rlimit no_core{0, 0}, computing{static_cast<rlim_t>(std::ceil(most_seconds)), RLIM_INFINITY};
-  setrlimit(RLIMIT_CORE, &no_core), setrlimit(RLIMIT_CPU, &computing);
+  setrlimit(RLIMIT_CORE, &no_core);
+  setrlimit(RLIMIT_CPU, &computing);
   // Discards stderr, because glibc would report a corrupt heap there; the parent prints its own error.
   if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) dup2(nowhere, STDERR_FILENO);
   try {

@@ -24,7 +24,10 @@ constexpr std::size_t page = 4096;
 }  // namespace
 
 SnapshotFile::SnapshotFile(std::filesystem::path path, bool takes_over) : path_(std::move(path)) {
-  if (!takes_over && std::filesystem::exists(path_)) errno = EEXIST, refuse(path_);
+  if (!takes_over && std::filesystem::exists(path_)) {
+    errno = EEXIST;
+    refuse(path_);
+  }
   if (takes_over) remove_copies();  // removes the hidden files of the writer that died; its visible file remains
   for (int copy : {0, 1}) {
     const auto name = hidden(copy ? "1" : "0");

@@ -126,7 +126,8 @@ void* FileTier::take(std::int64_t bytes) {
                   full ? "make room, choose another --offload-folder, or offload less" : check_the_disk);
     }
     length_ += more;
-    checksums_.resize(block_at(length_)), is_written_.resize(block_at(length_));
+    checksums_.resize(block_at(length_));
+    is_written_.resize(block_at(length_));
   }
   return start_ + offset;
 }
@@ -182,20 +183,28 @@ void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offs
   if (offset % block == 0 && on_block(data)) {
     const std::int64_t whole = bytes / block * block;
     start_piece(transfer, kind, offset, data, whole);
-    offset += whole, bytes -= whole, here += whole;
+    offset += whole;
+    bytes -= whole;
+    here += whole;
   }
   while (bytes > 0) {
     const std::int64_t begins = offset % block, at = offset - begins;
     const std::int64_t wanted = begins > 0 ? std::min(block - begins, bytes) : bytes < block ? bytes : bytes / block * block;
     const std::int64_t part = std::min(wanted, buffer_bytes);
     const std::int64_t whole = rounded_up(begins + part);
-    if (Transfer before(*this); !transfer.writes || part % block > 0)
-      start_piece(before, IoRequest::Kind::read, at, buffer_, whole), wait(before);
+    if (Transfer before(*this); !transfer.writes || part % block > 0) {
+      start_piece(before, IoRequest::Kind::read, at, buffer_, whole);
+      wait(before);
+    }
     std::memcpy(transfer.writes ? buffer_ + begins : here, transfer.writes ? here : buffer_ + begins,
                 static_cast<std::size_t>(part));
-    if (Transfer after(*this, true); transfer.writes)
-      start_piece(after, IoRequest::Kind::write, at, buffer_, whole), wait(after);
-    offset += part, bytes -= part, here += part;
+    if (Transfer after(*this, true); transfer.writes) {
+      start_piece(after, IoRequest::Kind::write, at, buffer_, whole);
+      wait(after);
+    }
+    offset += part;
+    bytes -= part;
+    here += part;
   }
 }
 
@@ -222,7 +231,8 @@ void FileTier::start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_
           std::unique_ptr<Piece>(new Piece{{kind, file, offset + done, run, here + done}, &transfer, offset + done, run});
       if (clock_ && in_flight_ == 0) busy_since_ = clock_->seconds();
       queue_->start(*piece);  // if start() throws, no request is in flight
-      ++transfer.pending, ++in_flight_;
+      ++transfer.pending;
+      ++in_flight_;
       (void)piece.release();  // note() deletes it
     }
     done += run;
@@ -243,7 +253,8 @@ void FileTier::note(IoRequest& request) noexcept {
   auto& piece = static_cast<Piece&>(request);
   if (go_on(piece)) return;
   if (piece.result >= 0) check(piece);
-  --piece.transfer->pending, --in_flight_;
+  --piece.transfer->pending;
+  --in_flight_;
   if (clock_ && in_flight_ == 0) times_.in_flight += clock_->seconds() - busy_since_;
   delete &piece;
 }
@@ -253,7 +264,8 @@ bool FileTier::go_on(Piece& piece) noexcept {
   if (piece.result == piece.bytes) return false;
   const std::int64_t done = std::max<std::int64_t>(piece.result, 0) / block * block;
   if (done > 0 || piece.result == -EINTR || piece.result == -EAGAIN) try {
-      piece.offset += done, piece.bytes -= done;
+      piece.offset += done;
+      piece.bytes -= done;
       piece.data = static_cast<std::byte*>(piece.data) + done;
       queue_->start(piece);
       return true;
@@ -261,7 +273,10 @@ bool FileTier::go_on(Piece& piece) noexcept {
       piece.result = -EIO;
     }
   if (piece.result >= 0) piece.result = piece.kind == IoRequest::Kind::write ? -ENOSPC : -ENODATA;
-  if (piece.transfer->error == 0) piece.transfer->error = static_cast<int>(-piece.result), piece.transfer->at = piece.offset;
+  if (piece.transfer->error == 0) {
+    piece.transfer->error = static_cast<int>(-piece.result);
+    piece.transfer->at = piece.offset;
+  }
   return false;
 }
 
@@ -269,8 +284,10 @@ void FileTier::check(Piece& piece) noexcept {
   if (piece.kind == IoRequest::Kind::write) return;
   const std::byte* const data = static_cast<const std::byte*>(piece.data) - (piece.offset - piece.first);
   for (std::int64_t at = 0; at < piece.count; at += block)
-    if (checksum(data + at) != checksums_[block_at(piece.first + at)] && piece.transfer->error == 0)
-      piece.transfer->error = EBADMSG, piece.transfer->at = piece.first + at;
+    if (checksum(data + at) != checksums_[block_at(piece.first + at)] && piece.transfer->error == 0) {
+      piece.transfer->error = EBADMSG;
+      piece.transfer->at = piece.first + at;
+    }
 }
 
 void FileTier::progress() {

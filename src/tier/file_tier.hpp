@@ -34,7 +34,10 @@ class FileTier final : public Memory {
                     Descriptor (*open)(const char* path) = open_unbuffered);
   // From this call on, the tier measures how long the program waits for transfers, and calls `on_wait` after each wait.
   using OnWait = std::function<void(double begins, double ends)>;
-  void measure(const Clock& clock, OnWait on_wait) { clock_ = &clock, on_wait_ = std::move(on_wait); }
+  void measure(const Clock& clock, OnWait on_wait) {
+    clock_ = &clock;
+    on_wait_ = std::move(on_wait);
+  }
   // Seconds during which transfers were in flight, as far as the program has noticed, and seconds during which the program
   // waited for them.
   struct Times {

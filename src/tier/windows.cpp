@@ -31,8 +31,10 @@ class WindowWalk::Buffers {
     for (std::size_t i = 0; i < parts.size(); ++i)
       if (staged_[i] && parts[i].reads)
         staged_[i].start_read(parts[i].whole.narrow(window.first, window.count), traffic);
-      else if (staged_[i])
-        staged_[i].wait(), clear(staged_[i].tensor());
+      else if (staged_[i]) {
+        staged_[i].wait();
+        clear(staged_[i].tensor());
+      }
   }
 
   std::vector<Tensor> here(const WindowParts& parts, const Window& window) {

@@ -44,11 +44,15 @@ void show(int line, int file) {
   iovec data{&byte, 1};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof file)] = {};
   msghdr message{};
-  message.msg_iov = &data, message.msg_iovlen = 1;
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
   if (file >= 0) {
-    message.msg_control = room, message.msg_controllen = sizeof room;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof file);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof file);
     std::memcpy(CMSG_DATA(header), &file, sizeof file);
   }
   REQUIRE(sendmsg(line, &message, 0) == 1);

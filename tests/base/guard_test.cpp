@@ -26,13 +26,18 @@ struct Shown {
 SeenRank rank_that(int rank, bool waits, std::initializer_list<Shown> calls, char state = 'S') {
   SeenRank seen;
   FlightPage& page = seen.page;
-  page.rank = rank, page.size = 4, page.waits = waits;
+  page.rank = rank;
+  page.size = 4;
+  page.waits = waits;
   put(page.host, rank < 2 ? "n0" : "n1");
   put(page.doing, "step 12");
   for (const Shown& shown : calls) {
     FlightCall& call = page.calls[++page.newest % FlightPage::kept];
     call.ticket = page.newest;
-    call.group = shown.group, call.sequence = shown.sequence, call.state = shown.state, call.awaits = shown.awaits;
+    call.group = shown.group;
+    call.sequence = shown.sequence;
+    call.state = shown.state;
+    call.awaits = shown.awaits;
     put(call.members, shown.members);
     put(call.words, shown.words);
     if (!page.group(shown.group)) page.groups[++page.groups_so_far] = {shown.group, 0, 0};
@@ -231,7 +236,8 @@ TEST_CASE("a run hangs by its waits, unless somebody has paused or debugs it") {
   CHECK(look.limit() == 4);
   look.stopped = 3;
   CHECK(look.limit() == never);
-  look.stopped = 0, look.blocked = 1;
+  look.stopped = 0;
+  look.blocked = 1;
   CHECK(look.limit() == 50);
   look.traced = true;
   CHECK(look.limit() == never);

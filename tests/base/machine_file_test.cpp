@@ -41,7 +41,8 @@ Machine example() {
   host.prices = {{"latency", {1.5e-7}}, {"cross", {1e10, 2e10, 3e10, 4e10, 5e9}}, {"eager_bytes", {8192}}};
   host.spread = {{"latency", {0.25}}};
   Level network = host;
-  network.span = "network", network.prices["link"] = {1.25e8};
+  network.span = "network";
+  network.prices["link"] = {1.25e8};
   machine.levels = {host, network};
   return machine;
 }

@@ -43,7 +43,10 @@ TEST_CASE("each rank learns the offset of its clock from rank 0's", "[spmd]") {
 
 TEST_CASE("ranks sleep until the last rank arrives", "[spmd]") {
   struct Counting : SystemClock {
-    void sleep(double seconds) override { SystemClock::sleep(seconds), ++sleeps; }
+    void sleep(double seconds) override {
+      SystemClock::sleep(seconds);
+      ++sleeps;
+    }
     int sleeps = 0;
   } clock;
   const bool last = world().rank() == world().size() - 1;

@@ -127,13 +127,16 @@ TEST_CASE("an option that is on by default takes yes, no and their like; the hel
   CHECK(contains(options.help_text(), ", only with fast yes\n"));
   for (const char* word : {"no", "false", "off", "0"}) {
     check = true;
-    with("check", word), with("place", word);
+    with("check", word);
+    with("place", word);
     CHECK((!check && place == "no"));
   }
   CHECK(contains(options.toml(), "check = \"no\"\n"));
   for (const char* word : {"yes", "true", "on", "1"}) {
     check = fast = false;
-    with("check", word), with("place", word), with("fast", word);
+    with("check", word);
+    with("place", word);
+    with("fast", word);
     CHECK((check && fast && place == "yes"));
   }
   CHECK_THROWS_WITH(with("check", "maybe"), says("check takes one of yes, no"));

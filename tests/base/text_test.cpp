@@ -85,7 +85,8 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   CHECK(ratios.print("text") == "of the first\n        1.00\n      ~ 0.98\n");
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
   TextTable unknown({"seconds", "note"});  // one number is unknown, and some texts are empty
-  unknown.add({"1.5", ""}), unknown.add({"", "late"});
+  unknown.add({"1.5", ""});
+  unknown.add({"", "late"});
   const auto rows = nlohmann::json::parse(unknown.print("json"));
   CHECK((rows[0]["note"] == "" && rows[1]["seconds"].is_null()));
 }
@@ -128,7 +129,8 @@ TEST_CASE("a table that is wider than the screen continues below, and the column
   CHECK(table.print("text", 0) == whole);
   CHECK(table.print("csv", 1) == "step,alpha,beta,gamma\n1,aaaa,bbbb,cccc\n");
   TextTable alike({"step", "axis", "sent", "waits"});  // one column cannot distinguish its rows
-  alike.add({"1", "dp", "64", "0.5"}), alike.add({"1", "tp", "32", "0.5"});
+  alike.add({"1", "dp", "64", "0.5"});
+  alike.add({"1", "tp", "32", "0.5"});
   CHECK(alike.print("text", 22) ==
         "step  axis  sent\n   1  dp      64\n   1  tp      32\n\nstep  axis  waits\n   1  dp      0.5\n   1  tp      0.5\n");
   CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n"));  // no room to repeat both columns

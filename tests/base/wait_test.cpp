@@ -99,7 +99,10 @@ std::string shown(bool terminal, int columns, int updates) {
   std::FILE* stream = open_memstream(&text, &length);
   VirtualClock clock;
   Progress progress("prove", updates, clock, {stream, terminal, columns});
-  for (int i = 0; i < updates; ++i) progress.update(i, "µ-ring"), clock.sleep(0.0625);
+  for (int i = 0; i < updates; ++i) {
+    progress.update(i, "µ-ring");
+    clock.sleep(0.0625);
+  }
   progress.finish();
   std::fclose(stream);
   std::string result(text, length);

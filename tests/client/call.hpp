@@ -102,14 +102,35 @@ class Trial {
     home_ = sum({counts_.begin(), counts_.begin() + rank_});
     const bool is_root = rank_ == d_.root;
     switch (d_.what) {
-      case Collective::all_reduce: in_ = total_, out_ = total_; break;
-      case Collective::reduce_scatter: in_ = total_, out_ = block; break;
-      case Collective::all_gather: in_ = block, out_ = total_; break;
+      case Collective::all_reduce:
+        in_ = total_;
+        out_ = total_;
+        break;
+      case Collective::reduce_scatter:
+        in_ = total_;
+        out_ = block;
+        break;
+      case Collective::all_gather:
+        in_ = block;
+        out_ = total_;
+        break;
       case Collective::broadcast: in_ = out_ = total_; break;
-      case Collective::reduce: in_ = total_, out_ = is_root || d_.in_place ? total_ : 0; break;
-      case Collective::gather: in_ = block, out_ = is_root ? total_ : 0; break;
-      case Collective::scatter: in_ = is_root ? total_ : 0, out_ = block; break;
-      case Collective::all_to_all: in_ = total_, out_ = sum(taken_); break;
+      case Collective::reduce:
+        in_ = total_;
+        out_ = is_root || d_.in_place ? total_ : 0;
+        break;
+      case Collective::gather:
+        in_ = block;
+        out_ = is_root ? total_ : 0;
+        break;
+      case Collective::scatter:
+        in_ = is_root ? total_ : 0;
+        out_ = block;
+        break;
+      case Collective::all_to_all:
+        in_ = total_;
+        out_ = sum(taken_);
+        break;
       case Collective::barrier: break;
     }
     const std::int64_t width = size_of(d_.dtype);

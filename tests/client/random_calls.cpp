@@ -125,7 +125,10 @@ class Client {
     for (const auto& arrival : arrivals_)
       if (arrival->first != arrival->second->values)
         throw std::runtime_error("a received message differs from what was sent");
-    pending_.clear(), trials_.clear(), arrivals_.clear(), messages_.clear();
+    pending_.clear();
+    trials_.clear();
+    arrivals_.clear();
+    messages_.clear();
   }
 
   Communicator& world_;

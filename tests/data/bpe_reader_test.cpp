@@ -31,7 +31,11 @@ Json vocabulary() {
 // also in the vocabulary.
 Json small() {
   Json words = vocabulary();
-  words["th"] = 257, words["he"] = 256, words["the"] = 258, words["\u0120the"] = 259, words["<|end|>"] = 261;
+  words["th"] = 257;
+  words["he"] = 256;
+  words["the"] = 258;
+  words["\u0120the"] = 259;
+  words["<|end|>"] = 261;
   const Json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
   return {{"added_tokens",
            {{{"id", 261}, {"content", "<|end|>"}, {"special", true}},
@@ -70,7 +74,8 @@ TEST_CASE("added tokens are matched first, the longest first, and split the text
 TEST_CASE("merges apply in file order, the leftmost first, and two merges may make one token") {
   Json file = small();
   auto& model = file["model"];
-  model["vocab"]["aa"] = 263, model["vocab"]["aaa"] = 264;
+  model["vocab"]["aa"] = 263;
+  model["vocab"]["aaa"] = 264;
   model["merges"] = {"aa a", "a a", "a aa"};  // "aa a" becomes possible only after "a a"
   CHECK(read(file).encode("aaa") == Tokens{264});
   CHECK(read(file).encode("aaaa") == Tokens{264, 64});
@@ -99,7 +104,9 @@ TEST_CASE("the patterns of GPT-2 and Llama 3 and the Digits step are supported")
     file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {first, second}}};
     return read(file);
   };
-  file["model"]["vocab"]["12"] = 266, file["model"]["vocab"]["12\u0120"] = 267, file["model"]["vocab"]["the."] = 268;
+  file["model"]["vocab"]["12"] = 266;
+  file["model"]["vocab"]["12\u0120"] = 267;
+  file["model"]["vocab"]["the."] = 268;
   file["model"]["merges"] = {"t h", "th e", "1 2", "the ."};
   CHECK(read(file).encode("the.12") == Tokens{258, 13, 266});
   const std::string llama3 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"

@@ -45,7 +45,10 @@ TEST_CASE("documents that are too long, or those of other data, are refused with
   write_tokens(folder / "some.bin", Numbers{1, 2, 0, 3, 4, 5, 6, 0, 7});
   const StoredTokens data = open_tokens(folder / "some.bin");
   const auto refused = [&](const Documents& documents, std::int64_t longest) {
-    return test::refused([&] { documents.require_of(data), documents.require_shorter(data, longest); });
+    return test::refused([&] {
+      documents.require_of(data);
+      documents.require_shorter(data, longest);
+    });
   };
   CHECK(refused(Documents::ending_with(0), 5) == "accepted");
   CHECK_THAT(refused(Documents::ending_with(0), 4), says("the document at token 3 has 5 tokens; seq-length is 4") &&

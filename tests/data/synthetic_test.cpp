@@ -40,7 +40,8 @@ TEST_CASE("the texts have the stated entropy by the language's own probabilities
         double loss = 0;
         for (std::size_t i = 1; i < length; ++i)
           loss -= std::log(language.probability(text[0], text[i - 1], text[i])) / static_cast<double>(length - 1);
-        sum += loss, squares += loss * loss;
+        sum += loss;
+        squares += loss * loss;
       }
       const double n = static_cast<double>(texts), mean = sum / n, error = std::sqrt((squares / n - mean * mean) / n);
       INFO(vocabulary << " tokens, " << language.classes() << " classes: " << mean << " ± " << error);

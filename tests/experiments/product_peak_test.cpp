@@ -9,7 +9,8 @@ namespace {
 
 RankFacts rank_on(const std::string& kernel, std::vector<int> cpus) {
   RankFacts rank;
-  rank.kernel = kernel, rank.cpus = std::move(cpus);
+  rank.kernel = kernel;
+  rank.cpus = std::move(cpus);
   return rank;
 }
 

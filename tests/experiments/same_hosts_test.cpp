@@ -34,7 +34,9 @@ TEST_CASE("hosts that differ are refused by name") {
   CHECK_THAT(refusal({facts("n0"), other}), says("different builds of libmpi.so.40"));
   for (const char* name : {"libchorale.so", "chorale_cuda.so", "libucp.so.0", "libuct.so.0", "libopen-pal.so.40"}) {
     HostFacts one = facts("n0");
-    one.objects[name] = "11", other.objects = one.objects, other.objects[name] = "22";
+    one.objects[name] = "11";
+    other.objects = one.objects;
+    other.objects[name] = "22";
     CHECK_THAT(refusal({one, other}), says(std::string("different builds of ") + name));
   }
   other.objects = {{"the program", "aa11"}, {"libcuda.so", "ee55"}};  // libcuda.so is loaded on one host only
@@ -46,12 +48,18 @@ TEST_CASE("hosts that differ are refused by name") {
 TEST_CASE("libraries that carry no messages may differ, with a warning of one line") {
   HostFacts one = facts("n0"), other = facts("n1");
   CHECK(other_builds({one, one, other}) == "");
-  for (const char* name : {"libc.so.6", "libcuda.so.1"}) one.objects[name] = "11", other.objects[name] = "22";
+  for (const char* name : {"libc.so.6", "libcuda.so.1"}) {
+    one.objects[name] = "11";
+    other.objects[name] = "22";
+  }
   CHECK(refusal({one, one, other}) == "alike");
   CHECK(other_builds({one, one, other}) ==
         "rank 0 on n0 and rank 2 on n1 have different builds of libc.so.6, libcuda.so.1: results may differ in their last "
         "bits");
-  for (const char* name : {"libm.so.6", "libz.so.1", "libdnnl.so.2"}) one.objects[name] = "11", other.objects[name] = "22";
+  for (const char* name : {"libm.so.6", "libz.so.1", "libdnnl.so.2"}) {
+    one.objects[name] = "11";
+    other.objects[name] = "22";
+  }
   CHECK_THAT(other_builds({one, other}), says("builds of libc.so.6, libcuda.so.1, libdnnl.so.2 and 2 more: "));
   CHECK(other_builds({}) == "");
 }

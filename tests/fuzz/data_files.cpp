@@ -25,10 +25,16 @@ void read_all(const StoredTokens& stored) {
 std::string index_of(const std::vector<std::int32_t>& lengths) {
   std::string bytes("MMIDIDX\0\0", 9);
   const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
-  put(std::uint64_t{1}), put(std::uint8_t{8}), put(std::uint64_t{lengths.size()}), put(std::uint64_t{lengths.size() + 1});
+  put(std::uint64_t{1});
+  put(std::uint8_t{8});
+  put(std::uint64_t{lengths.size()});
+  put(std::uint64_t{lengths.size() + 1});
   for (const std::int32_t length : lengths) put(length);
   std::int64_t place = 0;
-  for (const std::int32_t length : lengths) put(place), place += 2 * length;
+  for (const std::int32_t length : lengths) {
+    put(place);
+    place += 2 * length;
+  }
   for (std::int64_t document = 0; document <= std::ssize(lengths); ++document) put(document);
   return bytes;
 }

@@ -51,7 +51,8 @@ void try_targets(const std::string& promise) {
                              finding.input.size(), escape_control(finding.input.substr(0, 2000)), kept(*target, finding)));
     INFO(target->name);
     CHECK(trials.good_accepted > 0);  // a target that refuses all inputs tests nothing
-    tally.tried += trials.tried, tally.failed += std::ssize(trials.findings);
+    tally.tried += trials.tried;
+    tally.failed += std::ssize(trials.findings);
     if (all > 10'000 || !trials.findings.empty())
       fmt::print("{:<24} {:>7} tried, {:>6} accepted, {} findings\n", target->name, trials.tried, trials.accepted,
                  trials.findings.size());

@@ -27,7 +27,8 @@ void restore_set() {
   }();
   static const std::string data = bytes_in(shard);
   std::filesystem::create_directories(set);  // a child process works in a different folder
-  put_bytes(manifest, text), put_bytes(shard, data);
+  put_bytes(manifest, text);
+  put_bytes(shard, data);
 }
 
 void restore_model() {
@@ -40,7 +41,8 @@ void restore_model() {
   }();
   static const std::string data = bytes_in(weights);
   std::filesystem::create_directories(model);
-  put_bytes(config, text), put_bytes(weights, data);
+  put_bytes(config, text);
+  put_bytes(weights, data);
 }
 
 // Does not compare values. The expected values depend on the step, and a forged manifest may state a different step.
@@ -63,7 +65,8 @@ void fuzz_safetensors(std::string_view input) {
 }
 
 std::vector<std::string> safetensors_samples() {
-  restore_set(), restore_model();
+  restore_set();
+  restore_model();
   return {bytes_in(shard), bytes_in(weights)};
 }
 

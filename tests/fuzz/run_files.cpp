@@ -17,8 +17,10 @@ void fuzz_record(std::string_view input) {
   put_bytes("run.h5", input);
   const Reader reader("run.h5");
   for (const std::string& group : reader.groups()) try {
-      reader.attributes(group), reader.rows(group);
-      reader.variables(group), reader.variables(group, 3);
+      reader.attributes(group);
+      reader.rows(group);
+      reader.variables(group);
+      reader.variables(group, 3);
     } catch (const Error&) {}  // other groups may be readable
 }
 
@@ -48,8 +50,13 @@ void fuzz_flight(std::string_view input) {
   std::filesystem::create_directories("flight");
   put_bytes("flight/host-0.json", input);
   const std::vector<SeenRank> ranks = read_dumps(".").ranks;
-  for (const SeenRank& rank : ranks) in_words(rank), newest_calls(rank.page), explain_end(rank, ranks);
-  explain_deadlock(ranks), explain_hang(ranks, 60);
+  for (const SeenRank& rank : ranks) {
+    in_words(rank);
+    newest_calls(rank.page);
+    explain_end(rank, ranks);
+  }
+  explain_deadlock(ranks);
+  explain_hang(ranks, 60);
 }
 
 }  // namespace chorale::test

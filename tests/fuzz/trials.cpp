@@ -104,7 +104,12 @@ std::string end_of(pid_t child, const SharedTold& told, const TrialLimits& limit
     if (ended == child && WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
     if (ended == child && WEXITSTATUS(status) == 0) return "";
     if (ended == child) return told->exception[0] ? told->exception : fmt::format("exit code {}", WEXITSTATUS(status));
-    if (told->trial != trial) trial = told->trial, since = seconds_computed(child), waited = 0, alive();
+    if (told->trial != trial) {
+      trial = told->trial;
+      since = seconds_computed(child);
+      waited = 0;
+      alive();
+    }
     // On a busy machine, a child that computes still gets some CPU time. A child that waits uses none.
     const bool computes = seconds_computed(child) - since > limits.seconds;
     if (computes || waited > 15 * limits.seconds) {
@@ -147,7 +152,9 @@ Trials try_mutations(const Target& target, const std::vector<std::string>& input
     told->exception[0] = '\0';
     ++told->trial;
   }
-  trials.tried = told->trial, trials.good_accepted = told->good_accepted, trials.accepted = told->accepted;
+  trials.tried = told->trial;
+  trials.good_accepted = told->good_accepted;
+  trials.accepted = told->accepted;
   return trials;
 }
 

@@ -38,16 +38,38 @@ struct Variation {
 const Variation variations[] = {
     {"softmax over the chosen", [](Experts&) {}},
     {"softmax over all", [](Experts& e) { e.before_choice = true; }},
-    {"sigmoid, scaled", [](Experts& e) { e.score = ScoreFunction::sigmoid, e.scale = 2.5; }},
-    {"two of three groups", [](Experts& e) { e.score = ScoreFunction::sigmoid, e.groups = 3, e.chosen_groups = 2; }},
-    {"one expert per token", [](Experts& e) { e.chosen = 1, e.before_choice = true; }},
+    {"sigmoid, scaled",
+     [](Experts& e) {
+       e.score = ScoreFunction::sigmoid;
+       e.scale = 2.5;
+     }},
+    {"two of three groups",
+     [](Experts& e) {
+       e.score = ScoreFunction::sigmoid;
+       e.groups = 3;
+       e.chosen_groups = 2;
+     }},
+    {"one expert per token",
+     [](Experts& e) {
+       e.chosen = 1;
+       e.before_choice = true;
+     }},
     {"all experts", [](Experts& e) { e.chosen = e.count; }},
     {"a shared expert", [](Experts& e) { e.shared_ffn = 10; }},
     {"drops", [](Experts& e) { e.capacity = 0.6; }},
     {"zipf", [](Experts& e) { e.routing = ForcedRouting::zipf; }},
     {"all to the first experts, drops",
-     [](Experts& e) { e.routing = ForcedRouting::one, e.capacity = 0.6, e.score = ScoreFunction::sigmoid; }},
-    {"drops, a shared expert", [](Experts& e) { e.capacity = 0.6, e.score = ScoreFunction::sigmoid, e.shared_ffn = 10; }},
+     [](Experts& e) {
+       e.routing = ForcedRouting::one;
+       e.capacity = 0.6;
+       e.score = ScoreFunction::sigmoid;
+     }},
+    {"drops, a shared expert",
+     [](Experts& e) {
+       e.capacity = 0.6;
+       e.score = ScoreFunction::sigmoid;
+       e.shared_ffn = 10;
+     }},
 };
 
 TEST_CASE("the gradients of experts are slopes of the loss, with every score, with and without drops") {
@@ -64,8 +86,10 @@ TEST_CASE("the gradients of the balance loss and the z-loss are their slopes") {
   for (const ScoreFunction score : {ScoreFunction::softmax, ScoreFunction::sigmoid})
     for (const double capacity : {0.0, 0.6}) {
       ModelShape shape = one_block(ModelFamily::llama);
-      shape.experts.score = score, shape.experts.capacity = capacity;
-      shape.experts.balance = 0.7, shape.experts.z = 0.3;
+      shape.experts.score = score;
+      shape.experts.capacity = capacity;
+      shape.experts.balance = 0.7;
+      shape.experts.z = 0.3;
       SmallModel m(shape, DType::f64, 3);
       m.more_loss = [&](const Tensor& logits) { return router_losses(logits, rule_of(shape)); };
       INFO(name_of(score) << ", capacity " << capacity);
@@ -75,10 +99,14 @@ TEST_CASE("the gradients of the balance loss and the z-loss are their slopes") {
 
 TEST_CASE("with groups, drops, a shared expert and both losses at once, the gradients of experts are slopes too") {
   ModelShape shape = one_block(ModelFamily::llama);
-  shape.head = 8, shape.qk_norm = true;
+  shape.head = 8;
+  shape.qk_norm = true;
   shape.experts = {.count = 6, .chosen = 2, .ffn = 8, .shared_ffn = 10, .score = ScoreFunction::sigmoid, .scale = 2.5};
-  shape.experts.groups = 3, shape.experts.chosen_groups = 2, shape.experts.capacity = 0.6;
-  shape.experts.balance = 0.7, shape.experts.z = 0.3;
+  shape.experts.groups = 3;
+  shape.experts.chosen_groups = 2;
+  shape.experts.capacity = 0.6;
+  shape.experts.balance = 0.7;
+  shape.experts.z = 0.3;
   SmallModel m(shape, DType::f64, 3);
   m.more_loss = [&](const Tensor& logits) { return router_losses(logits, rule_of(shape)); };
   check_gradients(m);
@@ -88,7 +116,9 @@ TEST_CASE("with groups, drops, a shared expert and both losses at once, the grad
 TEST_CASE("all tokens may choose the same expert") {
   for (const double capacity : {0.0, 1.0}) {
     ModelShape shape = one_block(ModelFamily::llama);
-    shape.experts.chosen = 1, shape.experts.before_choice = true, shape.experts.capacity = capacity;
+    shape.experts.chosen = 1;
+    shape.experts.before_choice = true;
+    shape.experts.capacity = capacity;
     SmallModel m(shape, DType::f64, 3);
     for (const ParameterPointer& p : m.model.parameters())
       if (p->name.ends_with("router.weight")) std::ranges::fill(p->value.values<double>(), 0.0);
@@ -107,7 +137,8 @@ TEST_CASE("f32 computes the same experts as f64, in fast and in exact numerics")
   for (const Variation& variation : variations) {
     ModelShape shape = one_block(ModelFamily::llama);
     variation.change(shape.experts);
-    shape.experts.balance = 0.1, shape.experts.z = 0.01;
+    shape.experts.balance = 0.1;
+    shape.experts.z = 0.01;
     SmallModel reference(shape, DType::f64, 3);
     const double loss = reference.forward_backward();
     double whole = 0;
@@ -131,7 +162,8 @@ TEST_CASE("with a capacity, experts keep at most the declared bytes; without one
   for (const double capacity : {0.0, 0.6, 1.0, 4.0})
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       ModelShape shape = one_block(ModelFamily::llama);
-      shape.experts.capacity = capacity, shape.experts.shared_ffn = 10;
+      shape.experts.capacity = capacity;
+      shape.experts.shared_ffn = 10;
       SmallModel m(shape, DType::f32, 3, recompute);
       m.forward_backward();
       INFO("capacity " << capacity << ", kept " << m.kept_bytes << " of " << m.declared_bytes());
@@ -158,11 +190,22 @@ TEST_CASE("the error for an invalid shape of experts names the options and their
   CHECK(says(refused([](Experts& e) { e.capacity = -1; }), "the factor is -1"));
   CHECK(says(refused([](Experts& e) { e.every = 2; }), "expert-interval 2 is more than num-layers 1"));
   CHECK(says(refused([](Experts& e) { e.groups = 4; }), "6 experts, 4 groups"));
-  CHECK(says(refused([](Experts& e) { e.groups = 3, e.chosen_groups = 4; }), "from 4 of 3 groups"));
-  CHECK(says(refused([](Experts& e) { e.groups = 6, e.chosen_groups = 1; }), "from 1 of 6 groups with 1 experts each"));
+  CHECK(says(refused([](Experts& e) {
+               e.groups = 3;
+               e.chosen_groups = 4;
+             }),
+             "from 4 of 3 groups"));
+  CHECK(says(refused([](Experts& e) {
+               e.groups = 6;
+               e.chosen_groups = 1;
+             }),
+             "from 1 of 6 groups with 1 experts each"));
   CHECK(says(refused([](Experts& e) { e.z = -0.1; }), "z -0.1"));
   CHECK(says(test::refused([] { named<ForcedRouting>("Zipf"); }), "balanced, uniform, zipf, one"));
-  CHECK(says(refused([](Experts& e) { e.score = ScoreFunction::sigmoid, e.before_choice = true; }),
+  CHECK(says(refused([](Experts& e) {
+               e.score = ScoreFunction::sigmoid;
+               e.before_choice = true;
+             }),
              "moe-router-score-function is sigmoid"));
 }
 

@@ -64,7 +64,9 @@ TEST_CASE("f32 and 16-bit types compute the same model as f64") {
 
 TEST_CASE("the published activation bytes are those of one rank") {
   ModelShape shape;
-  shape.sequence = 2048, shape.width = 4096, shape.heads = 32;  // 5·a·s/h = 80
+  shape.sequence = 2048;
+  shape.width = 4096;
+  shape.heads = 32;  // 5·a·s/h = 80
   const double sbh = 2048.0 * 4 * 4096;
   CHECK(published_activation_bytes(shape, 4) == Approx(sbh * 114));
   CHECK(published_activation_bytes(shape, 4, 8) == Approx(sbh * (10 + 3 + 10)));

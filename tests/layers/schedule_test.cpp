@@ -33,7 +33,8 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   r.first = 0.5;
   CHECK(r.at(0) == Approx(0.55));
   CHECK(r.at(4) == Approx(0.75));
-  r.warmup = 8, r.warmup_style = WarmupStyle::log;  // at step k, the fraction ln (k + 1) / ln 8 of the rise is reached
+  r.warmup = 8;
+  r.warmup_style = WarmupStyle::log;  // at step k, the fraction ln (k + 1) / ln 8 of the rise is reached
   CHECK(r.at(0) == 0.5);
   CHECK(r.at(1) == Approx(0.5 + 0.5 / 3));
   CHECK(r.at(3) == Approx(0.5 + 0.5 * 2 / 3));
@@ -53,7 +54,8 @@ TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
                  .warmup = 8,
                  .steps = 24};
   for (const char* decay : {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}) {
-    r.decay = named<RateDecay>(decay), r.warmup_style = WarmupStyle::log;
+    r.decay = named<RateDecay>(decay);
+    r.warmup_style = WarmupStyle::log;
     CHECK(r.at(0) == (r.decay == RateDecay::warmup_cosine_lr ? 0 : 0.1));
     CHECK(r.at(1) == 0.1);                    // ln 1 is 0
     CHECK(r.at(2) == Approx(0.1 + 0.9 / 3));  // ln 2 / ln 8
@@ -83,7 +85,8 @@ TEST_CASE("DeepSpeed's warm-up takes at least two steps, and a schedule may cons
   }
   LearningRate r{.decay = RateDecay::warmup_decay_lr, .peak = 1, .warmup = 10, .steps = 10};
   CHECK(r.at(11) == 0);
-  r.decay = RateDecay::warmup_cosine_lr, r.minimum = 0.25;
+  r.decay = RateDecay::warmup_cosine_lr;
+  r.minimum = 0.25;
   CHECK(r.at(11) == Approx(0.25));
 }
 

@@ -122,7 +122,8 @@ inline ModelShape small_llama() {
 // Queries and keys are normalized. The heads together are wider than the residual stream.
 inline ModelShape small_qwen() {
   ModelShape s = small_llama();
-  s.head = 12, s.qk_norm = true;
+  s.head = 12;
+  s.qk_norm = true;
   return s;
 }
 // Every second block has a shared expert and 6 routed experts, of which each token chooses 2.

@@ -181,7 +181,8 @@ TEST_CASE("attention to keys in parts, in any order, is attention to all keys") 
       const std::vector<std::pair<std::int64_t, std::int64_t>> parts{{90, 150}, {0, 17}, {17, 81}, {81, 90}};
       const auto of_part = [&](const std::pair<std::int64_t, std::int64_t>& part) {
         AttentionInput in = whole.input(qkv, mine);
-        in.keys.first_token = in.keys.first_row = part.first, in.keys.count = part.second - part.first;
+        in.keys.first_token = in.keys.first_row = part.first;
+        in.keys.count = part.second - part.first;
         in.continues = part != parts.front();
         return in;
       };
@@ -211,7 +212,8 @@ TEST_CASE("a query that sees none of a call's keys has no output yet") {
   const Tensor qkv = mine.of(desk, whole.qkv);
   const Tensor out = desk.filled({qkv.dim(0), 80}, DType::f32, NAN), lse = desk.filled({qkv.dim(0), 4}, DType::f32, NAN);
   AttentionInput in = whole.input(qkv, mine);
-  in.keys.first_token = in.keys.first_row = 60, in.keys.count = 20;
+  in.keys.first_token = in.keys.first_row = 60;
+  in.keys.count = 20;
   attention_forward(in, out, lse, {});
   mine.each([&](std::int64_t row, std::int64_t all) {
     const bool sees = all % sequence >= 60;

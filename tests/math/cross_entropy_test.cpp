@@ -21,8 +21,10 @@ struct Parts {
     const DType statistic = whole.dtype() == DType::f64 ? DType::f64 : DType::f32;
     const std::int64_t rows = whole.dim(0), columns = whole.dim(1);
     const auto all = doubles(whole);
-    maxima = desk.filled({rows}, statistic, -INFINITY), sums = desk.filled({rows}, sum_type, 0);
-    hits = desk.filled({rows}, statistic, 0), losses = desk.empty({rows}, statistic),
+    maxima = desk.filled({rows}, statistic, -INFINITY);
+    sums = desk.filled({rows}, sum_type, 0);
+    hits = desk.filled({rows}, statistic, 0);
+    losses = desk.empty({rows}, statistic);
     targets = desk.empty({rows}, DType::i32);
     std::copy(wanted.begin(), wanted.end(), targets.values<std::int32_t>().begin());
     for (std::int64_t at = 0; at < columns; at += cut) {
@@ -38,7 +40,8 @@ struct Parts {
         put(maxima, row, std::max(doubles(maxima)[r], doubles(greatest)[r]));
         put(hits, row, doubles(hits)[r] + doubles(hit)[r]);
       }
-      logits.push_back(part), first.push_back(at);
+      logits.push_back(part);
+      first.push_back(at);
     }
     for (std::int64_t row = 0; row < rows; ++row) {
       double sum = 0;
@@ -123,7 +126,8 @@ TEST_CASE("cross entropy: maxima do not depend on the order, and large logits ha
   CHECK(std::isnan(maximum({1, NAN, INFINITY})));
   CHECK(std::isnan(maximum({-NAN, 1, 2})));
   const Tensor large = desk.filled({2, 8}, DType::f32, -3e38);
-  large.values<float>()[3] = 1e30f, large.values<float>()[8] = NAN;
+  large.values<float>()[3] = 1e30f;
+  large.values<float>()[8] = NAN;
   const Parts parts(large, 8, {2, 5}, DType::f32, 1, 1, 1);
   CHECK(parts.losses.values<float>()[0] == 3e38f);
   const Parts near(large.narrow(0, 1), 8, {3}, DType::f32, 1, 1, 1);

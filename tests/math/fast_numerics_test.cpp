@@ -128,7 +128,10 @@ TEST_CASE("losses and squares are summed in f64") {
       INFO(name_of(dtype) << ", " << count);
       const Tensor values = desk.random({count}, dtype);
       double losses = 0.5, squares = 0;
-      for (const double v : doubles(values)) losses += v, squares += 9 * v * v;
+      for (const double v : doubles(values)) {
+        losses += v;
+        squares += 9 * v * v;
+      }
       const Tensor total = desk.filled({1}, DType::f64, 0.5);
       numerics->add_losses(values, total, site, {});
       CHECK(std::abs(doubles(total)[0] - losses) < 1e-11);

@@ -26,7 +26,8 @@ std::vector<std::int64_t> uneven(std::int64_t experts, std::int64_t mean, std::u
   std::vector<std::int64_t> rows(static_cast<std::size_t>(experts), mean);
   for (std::size_t e = 0; e + 1 < rows.size(); e += 2) {
     const auto moved = static_cast<std::int64_t>(random.uniform(repetition * 64 + e) * static_cast<double>(mean) / 4);
-    rows[e] += moved, rows[e + 1] -= moved;
+    rows[e] += moved;
+    rows[e + 1] -= moved;
   }
   return rows;
 }
@@ -82,7 +83,10 @@ void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::in
         first += count;
       }
       const double seconds = thread_seconds() - begun;
-      if (repetition > 0) one.push_back(seconds_of_one), grouped.push_back(seconds);  // the first repetition is a warm-up
+      if (repetition > 0) {  // the first repetition is a warm-up
+        one.push_back(seconds_of_one);
+        grouped.push_back(seconds);
+      }
     }
     const double flops = 2e-9 * static_cast<double>(rows * width * columns);
     fmt::print("   {} {:3.0f} of {:3.0f}: {:.2f}", form.name, flops / median(grouped), flops / median(one),

@@ -15,10 +15,14 @@ struct NormCase {
   Tensor x, gain, shift, y, stats, dy, dx, around;
   NormCase(std::int64_t rows, std::int64_t width, DType dtype) {
     const DType statistic = dtype == DType::f64 ? DType::f64 : DType::f32;
-    x = desk.random({rows, width}, dtype, 2), dy = desk.random({rows, width}, dtype);
-    gain = desk.random({width}, dtype), shift = desk.random({width}, dtype);
-    y = desk.empty({rows, width}, dtype), dx = desk.empty({rows, width}, dtype);
-    around = desk.random({rows, width}, dtype), stats = desk.empty({rows, 2}, statistic);
+    x = desk.random({rows, width}, dtype, 2);
+    dy = desk.random({rows, width}, dtype);
+    gain = desk.random({width}, dtype);
+    shift = desk.random({width}, dtype);
+    y = desk.empty({rows, width}, dtype);
+    dx = desk.empty({rows, width}, dtype);
+    around = desk.random({rows, width}, dtype);
+    stats = desk.empty({rows, 2}, statistic);
   }
 };
 

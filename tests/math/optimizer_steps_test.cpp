@@ -18,7 +18,9 @@ struct Weights {
   Desk desk;
   Tensor w, m, v, g;
   Weights(std::int64_t count, DType dtype, DType gradient) {
-    w = desk.random({count}, dtype), m = desk.random({count}, dtype), v = desk.random({count}, dtype);
+    w = desk.random({count}, dtype);
+    m = desk.random({count}, dtype);
+    v = desk.random({count}, dtype);
     std::int64_t i = 0;
     for (const double value : doubles(v)) put(v, i++, std::abs(value));
     g = desk.random({count}, gradient, gradient == DType::i64 ? 0x1p40 : 1);
@@ -57,7 +59,8 @@ TEST_CASE("optimizer steps: the fast kernels give the reference's values, with t
         CHECK(same_bits(whole.m, cut.m));
         CHECK(same_bits(whole.v, cut.v));
 
-        w = doubles(whole.w), m = doubles(whole.m);
+        w = doubles(whole.w);
+        m = doubles(whole.m);
         sgd(momentum, whole.all(scale), {1});
         sgd(momentum, cut.two(scale), {2});
         reference::sgd(momentum, w.data(), m.data(), g.data(), scale, count);
@@ -92,11 +95,14 @@ TEST_CASE("optimizer steps: the first step of AdamW has the value computed by ha
   refused(bad);
   bad.moments[0] = desk.filled({3}, DType::f64, 0).slice();
   refused(bad);
-  bad = whole, bad.gradient = desk.filled({3}, DType::f16, 0).slice();
+  bad = whole;
+  bad.gradient = desk.filled({3}, DType::f16, 0).slice();
   refused(bad);
-  bad = whole, bad.value = desk.filled({3}, DType::f32, 0).slice();
+  bad = whole;
+  bad.value = desk.filled({3}, DType::f32, 0).slice();
   refused(bad);
-  bad = whole, bad.weights = desk.filled({3}, DType::f16, 0).slice();
+  bad = whole;
+  bad.weights = desk.filled({3}, DType::f16, 0).slice();
   refused(bad);
 }
 
@@ -107,8 +113,10 @@ TEST_CASE("optimizer steps: a bf16 gradient gives the bits of the f32 gradient w
     const Tensor g = wide.desk.random({count}, DType::f32);
     cast(wide.g.slice(), g.slice(), {1});
     wide.g = g;
-    adamw(adam, narrow.all(0.3), {1}), adamw(adam, wide.all(0.3), {1});
-    sgd(momentum, narrow.all(0.3), {2}), sgd(momentum, wide.all(0.3), {2});
+    adamw(adam, narrow.all(0.3), {1});
+    adamw(adam, wide.all(0.3), {1});
+    sgd(momentum, narrow.all(0.3), {2});
+    sgd(momentum, wide.all(0.3), {2});
     CHECK(same_bits(narrow.w, wide.w));
     CHECK(same_bits(narrow.m, wide.m));
     CHECK(same_bits(narrow.v, wide.v));
@@ -213,7 +221,8 @@ TEST_CASE("how fast optimizer steps are", "[!benchmark]") {
     BENCHMARK(moving("cast to bf16", w, 6 * count)) { cast(w.slice(), small.slice(), {}); };
     ranges[0].value = small.slice();
     BENCHMARK(moving("adamw with bf16 values", w, 30 * count)) { adamw(adam, ranges, {}); };
-    ranges[0].value = {}, ranges[0].weights = small.slice();
+    ranges[0].value = {};
+    ranges[0].weights = small.slice();
     BENCHMARK(moving("adamw of bf16 without masters", small, 24 * count)) { adamw(adam, ranges, {}); };
   }
 }

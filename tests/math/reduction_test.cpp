@@ -156,7 +156,10 @@ TEST_CASE("a reduction into several vectors gives each the same bits, even if so
         for (std::size_t s = 0; s < sources; ++s) from.push_back(data[s].data());
         reduce_reference(Redop::max, dtype, wanted.data(), from, count);
         std::vector<void*> into, onto;
-        for (std::size_t o = 0; o < outs; ++o) into.push_back(apart[o].data()), onto.push_back(data[o].data());
+        for (std::size_t o = 0; o < outs; ++o) {
+          into.push_back(apart[o].data());
+          onto.push_back(data[o].data());
+        }
         reduce(Redop::max, dtype, into, from, count);
         reduce(Redop::max, dtype, onto, from, count);  // writes into the sources
         for (std::size_t o = 0; o < outs; ++o) {

@@ -37,7 +37,8 @@ TEST_CASE("routing: a part of each sequence has the rows of the whole, and with 
     CHECK(std::accumulate(part.dropped.begin(), part.dropped.end(), std::int64_t{0}) == std::ranges::count(dropped, true));
 
     RoutingRule rule = c.rule;
-    rule.sequence = own, rule.counts = desk.empty({c.tokens / s, experts}, DType::i64);
+    rule.sequence = own;
+    rule.counts = desk.empty({c.tokens / s, experts}, DType::i64);
     count_choices(whole.chosen, rule.counts, {});
     const Tensor of_whole = desk.empty(logits.shape(), DType::f32), here = part_of(logits);
     routing_gradient(logits, c.rule, whole.chosen, whole.places, dweights, 0.7, of_whole, {});

@@ -170,7 +170,8 @@ TEST_CASE("routing: ties go to the smaller expert, and a full expert drops the l
     Desk desk;
     const RoutingRule rule{.experts = 4, .chosen = 2, .score = score, .capacity = 1.5, .sequence = 4};
     const Tensor equal = desk.filled({4, 4}, DType::f32, 0);  // all tokens choose experts 0 and 1, whose capacity is 3
-    put(equal, 7, -0.0), put(equal, 4, -0.0);                 // −0 equals 0
+    put(equal, 7, -0.0);
+    put(equal, 4, -0.0);  // −0 equals 0
     const Routing routing = route(equal, rule, 2, desk.allocator, {});
     CHECK(integers(routing.chosen) == reference::Choices{0, 1, 0, 1, 0, 1, 0, 1});
     CHECK(routing.counts == std::vector<std::int64_t>{2, 1, 2, 1, 0, 0, 0, 0});
@@ -339,7 +340,8 @@ TEST_CASE("routing: tensors that do not fit are refused") {
   CHECK_THROWS(route(logits, {.experts = 4, .chosen = 5}, 2, desk.allocator, {}));
   CHECK_THROWS(routing_gradient(logits, rule, routing.chosen, routing.places, logits, 1, logits, {}));
   RoutingRule biased = rule, balanced = rule;
-  biased.bias = desk.random({8}, DType::f32), balanced.counts = desk.random({4}, DType::f32);
+  biased.bias = desk.random({8}, DType::f32);
+  balanced.counts = desk.random({4}, DType::f32);
   CHECK_THROWS_WITH(route(logits, biased, 2, desk.allocator, {}), says("need that many elements of f32, got [8] of f32"));
   CHECK_THROWS_WITH(route(logits, balanced, 2, desk.allocator, {}),
                     says("of i64 for equal parts of 8 tokens, got [4] of f32"));

@@ -102,7 +102,8 @@ TEST_CASE("slots: 16-bit sums are rounded once, in the order of the slots") {
   add_slots(slots, &weights, nullptr, y, {});  // the exact sum is 1 + 3·2^-9; rounding after each slot would give 1
   CHECK(doubles(y)[0] == 1 + 0x1p-7);
   const Tensor wide = desk.filled({1, 3}, DType::f32, 1), sum = desk.empty({1, 1}, DType::f32);
-  put(wide, 0, 0x1p24), put(wide, 2, -0x1p24);
+  put(wide, 0, 0x1p24);
+  put(wide, 2, -0x1p24);
   add_slots(wide, nullptr, nullptr, sum, {});  // 2^24 + 1 rounds to 2^24
   CHECK(doubles(sum)[0] == 0);
 }

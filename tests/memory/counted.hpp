@@ -10,11 +10,14 @@ class Counted final : public Memory {
   Device device() const override { return {}; }
   void* take(std::int64_t bytes) override {
     if (held + bytes > room_) return nullptr;
-    ++taken, ++blocks, held += bytes;
+    ++taken;
+    ++blocks;
+    held += bytes;
     return host_.take(bytes);
   }
   void give_back(void* place, std::int64_t bytes) noexcept override {
-    --blocks, held -= bytes;
+    --blocks;
+    held -= bytes;
     host_.give_back(place, bytes);
   }
   std::int64_t taken = 0, blocks = 0, held = 0;

@@ -60,7 +60,8 @@ TEST_CASE("blocks placed offline never collide, and need little more than what l
     REQUIRE(placement.least == most_alive(blocks, alignment));
     if (placement.least == 0) continue;
     const double factor = static_cast<double>(placement.bytes) / static_cast<double>(placement.least);
-    worst = std::max(worst, factor), sum += factor;
+    worst = std::max(worst, factor);
+    sum += factor;
   }
   INFO("worst " << worst << ", mean " << sum / sets);
   CHECK(worst <= 1.25);

@@ -23,7 +23,9 @@ Step step(PlannedArena& arena, std::int64_t d = 500) {
     made.places.push_back(static_cast<std::byte*>(arena.take(bytes)));
     REQUIRE(made.places.back() != nullptr);
   };
-  take(1000), take(512), take(2000);
+  take(1000);
+  take(512);
+  take(2000);
   arena.give_back(made.places[1], 512);
   take(d);
   arena.give_back(made.places[3], d);

@@ -22,7 +22,8 @@ TEST_CASE("a pool lends returned blocks again") {
     pool.give_back(first, 890);
     CHECK(pool.take(1000) == first);  // the block still has its full size
     pool.give_back(first, 1000);
-    smaller = pool.take(880), larger = pool.take(1001);
+    smaller = pool.take(880);
+    larger = pool.take(1001);
     CHECK((smaller != first && larger != first));
     CHECK(memory.held == 1000 + 1000 + 880 + 1001);
     pool.give_back(second, 1000);

@@ -125,7 +125,8 @@ TEST_CASE("with fast numerics, every layout gives nearly the results of one rank
 TEST_CASE("every scheme and cut of context parallelism gives nearly the results of one rank", "[threads]") {
   const auto options_of = [](ModelFamily family, const Layout& layout) {
     TrainingOptions options = test::options_for("fast", layout);
-    options.shape.sequence = 41, options.shape.family = family,
+    options.shape.sequence = 41;
+    options.shape.family = family;
     options.shape.tied = options.shape.family == ModelFamily::gpt2;
     return options;
   };

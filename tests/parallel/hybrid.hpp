@@ -18,7 +18,10 @@ inline TrainingOptions hybrid_options(const char* numerics, const Layout& layout
 // A model whose buckets need padding for 2, 4 and 8 ranks.
 inline ModelShape odd_shape() {
   ModelShape shape = small_shape();
-  shape.heads = shape.groups = 6, shape.width = 30, shape.ffn = 42, shape.layers = 3;
+  shape.heads = shape.groups = 6;
+  shape.width = 30;
+  shape.ffn = 42;
+  shape.layers = 3;
   return shape;
 }
 

@@ -154,7 +154,8 @@ TEST_CASE("with ring, hybrid shards send the bytes of the closed forms, and take
         const Layout layout = parse_layout(fmt::format("dp{}.rep{}.z{}", s, r, zero), 0);
         PlanRequest request{.options = test::hybrid_options("fast", layout), .layout = layout};
         constexpr std::int64_t m = 3;  // micro-batches
-        request.options.batch.micro = 1, request.options.batch.global = m * s * r;
+        request.options.batch.micro = 1;
+        request.options.batch.global = m * s * r;
         request.options.shape = shape;
         request.backends = {{"", "threads"}};
         Pretence here(request.options, layout, 0);

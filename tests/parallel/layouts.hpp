@@ -79,11 +79,15 @@ struct Seen {
 
   void forget(std::ptrdiff_t first_steps) {
     const auto cut = [=](auto& all) { all.erase(all.begin(), all.begin() + first_steps); };
-    cut(steps), cut(prints), cut(choices);
+    cut(steps);
+    cut(prints);
+    cut(choices);
   }
   void keep(int first_steps) {
     const auto count = static_cast<std::size_t>(first_steps);
-    steps.resize(count), prints.resize(count), choices.resize(count);
+    steps.resize(count);
+    prints.resize(count);
+    choices.resize(count);
   }
 };
 

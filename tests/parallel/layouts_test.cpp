@@ -77,7 +77,9 @@ const Variation variations[] = {
      {"dp2.tp2.pp2.z1.sp", "dp3.tp2.z3.sp", "dp1.tp3.pp2", "dp2.tp3.z1", "dp2.tp2.z2", "dp1.tp3.pp2.zb-h1"},
      [](TrainingOptions& o) {
        o.shape.family = ModelFamily::llama;
-       o.shape.groups = 3, o.shape.head = 10, o.shape.qk_norm = true;
+       o.shape.groups = 3;
+       o.shape.head = 10;
+       o.shape.qk_norm = true;
      }},
     {"llama, tied",
      {"dp2.tp3.sp", "dp1.tp3.pp2.sp", "dp2.pp2.z2"},
@@ -107,7 +109,9 @@ const Variation variations[] = {
      [](TrainingOptions& o) {
        o.shape = test::small_moe();
        o.shape.family = ModelFamily::llama;
-       o.shape.experts.score = ScoreFunction::sigmoid, o.shape.experts.groups = 3, o.shape.experts.chosen_groups = 2;
+       o.shape.experts.score = ScoreFunction::sigmoid;
+       o.shape.experts.groups = 3;
+       o.shape.experts.chosen_groups = 2;
        o.recompute = Recompute::selective;
      }},
     {"experts, full recomputation, drops, several micro-batches",
@@ -198,7 +202,8 @@ TEST_CASE("processes that divide the experts give the same bits, on every backen
 // The first rank along ep gets all rows, and all other ranks get none.
 TEST_CASE("processes give the same bits if all tokens choose the same experts", "[spmd]") {
   ModelShape shape = test::small_moe();
-  shape.experts.count = 8, shape.experts.routing = ForcedRouting::one;
+  shape.experts.count = 8;
+  shape.experts.routing = ForcedRouting::one;
   std::vector<Layout> layouts = all_layouts({shape, test::world().size(), 12, 1});
   std::erase_if(layouts,
                 [](const Layout& l) { return l.expert_ranks() == 1 || l.zero > 0 || l.sequence || l.stages() > 1; });

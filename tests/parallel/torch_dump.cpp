@@ -95,13 +95,18 @@ void dump_experts(const std::filesystem::path& folder) {
   mixtral.tied = false;
   mixtral.experts = {.count = 6, .chosen = 2, .ffn = 32};
   dump(mixtral, DType::f64, 3, folder / "mixtral");
-  mixtral.experts.balance = 0.3, mixtral.experts.z = 0.05;
+  mixtral.experts.balance = 0.3;
+  mixtral.experts.z = 0.05;
   dump(mixtral, DType::f64, 3, folder / "mixtral-losses");
   ModelShape qwen = mixtral;
-  qwen.head = 10, qwen.qk_norm = true, qwen.epsilon = 1e-6;
+  qwen.head = 10;
+  qwen.qk_norm = true;
+  qwen.epsilon = 1e-6;
   qwen.experts = {.count = 6, .chosen = 3, .ffn = 24, .every = 2, .balance = 0.2};  // one block, so no mean over blocks
   dump(qwen, DType::f64, 3, folder / "qwen3-moe");
-  qwen.experts.before_choice = true, qwen.experts.every = 1, qwen.experts.balance = 0;
+  qwen.experts.before_choice = true;
+  qwen.experts.every = 1;
+  qwen.experts.balance = 0;
   dump(qwen, DType::f64, 3, folder / "qwen3-moe-not-normalized");
 }
 

@@ -51,13 +51,15 @@ TEST_CASE("record into TEST_FOLDER until killed", "[.endless-record]") {
   Table& train = recorder.table<TrainRow>({.group = "train", .rows = "step", .live = true});
   Table& phases = recorder.table<PhaseRow>(
       {.group = "phases", .rows = "step", .dimensions = {{.name = "phase", .labels = {"forward", "backward"}}}});
-  std::printf("ready\n"), std::fflush(stdout);
+  std::printf("ready\n");
+  std::fflush(stdout);
   for (std::int64_t step = 0; !signals.pending(); ++step) {
     recorder.append(train, train_row(step));
     recorder.append(phases, PhaseRow{step, std::vector<float>(6, static_cast<float>(step))});
     if (step % 17 != 0) continue;
     recorder.flush();
-    std::printf("acknowledged %lld\n", static_cast<long long>(step + 1)), std::fflush(stdout);
+    std::printf("acknowledged %lld\n", static_cast<long long>(step + 1));
+    std::fflush(stdout);
   }
   recorder.finish("stopped");
 }

@@ -95,7 +95,10 @@ std::int64_t compare_with_memory(FileTier& tier, int rounds) {
     Place& place = places[static_cast<std::size_t>(below(std::ssize(places)))];
     const std::int64_t size = std::ssize(place.here);
     std::int64_t first = below(size), count = 1 + below(size - first);
-    if (below(2)) first = first / FileTier::block * FileTier::block, count = std::min(size - first, count);
+    if (below(2)) {
+      first = first / FileTier::block * FileTier::block;
+      count = std::min(size - first, count);
+    }
     std::byte* const memory = room.data() + (below(2) ? 0 : below(5000));
     const auto here = place.here.begin() + first;
     const auto copy = tier.async_copy();
@@ -339,7 +342,10 @@ class Watching final : public Memory {
   explicit Watching(std::function<void()> look) : look_(std::move(look)) {}
   Device device() const override { return {}; }
   void* take(std::int64_t bytes) override { return host_.take(bytes); }
-  void give_back(void* place, std::int64_t bytes) noexcept override { look_(), host_.give_back(place, bytes); }
+  void give_back(void* place, std::int64_t bytes) noexcept override {
+    look_();
+    host_.give_back(place, bytes);
+  }
 
  private:
   HostMemory host_;
@@ -352,7 +358,10 @@ TEST_CASE("a copy of a tensor that is replaced frees its buffer only when its re
   const ChangingQueue& seen = *queue;
   FileTier tier(folder.path(), std::move(queue));
   int freed = 0, early = 0;
-  Watching watching([&] { ++freed, early += seen.in_flight() > 0; });
+  Watching watching([&] {
+    ++freed;
+    early += seen.in_flight() > 0;
+  });
   Ledger here, there;
   Allocator memory(watching, here), slow(tier, there);
   const Tensor tensor(slow, {4096}, DType::f32, Category::params);

@@ -26,7 +26,10 @@ class BufferPlaces {
  public:
   BufferPlaces(Reach& reach, const Plan& plan, std::int64_t scratch_count, std::int64_t slice_count, bool streams);
 
-  void start(const Run& run) { vector_[input] = run.input, vector_[output] = run.output; }
+  void start(const Run& run) {
+    vector_[input] = run.input;
+    vector_[output] = run.output;
+  }
   const Whereabouts& find();  // decides how peers access this rank's buffers in this run
   // Call take_in when a part that starts at element `first` begins, and give_back when the part is over. If there are bounce
   // buffers, take_in copies the part's input to its bounce buffer, and give_back copies the part's output to the caller's

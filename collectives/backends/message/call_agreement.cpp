@@ -45,7 +45,10 @@ CallAgreement::~CallAgreement() {
 
 Address CallAgreement::address_at(int member) const {
   Address address{static_cast<std::uint64_t>(group_.offers.at(static_cast<std::size_t>(member)))};
-  if (is_pair()) address.from = group_.members[0], address.to = group_.members[1];
+  if (is_pair()) {
+    address.from = group_.members[0];
+    address.to = group_.members[1];
+  }
   return address;
 }
 

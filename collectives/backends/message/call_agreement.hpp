@@ -114,7 +114,10 @@ class CallWatch {
   CallWatch(CallAgreement& agreement, std::uint64_t signature, std::vector<int> peers)
       : agreement_(&agreement), signature_(signature), peers_(std::move(peers)) {}
   void start(const Run& run) {
-    sequence_ = run.sequence, examined_ = 0, checked_ = run.history != 0, has_asked_ = false;
+    sequence_ = run.sequence;
+    examined_ = 0;
+    checked_ = run.history != 0;
+    has_asked_ = false;
     agreement_->note(run, signature_);
   }
   void examine();

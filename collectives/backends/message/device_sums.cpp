@@ -17,7 +17,10 @@ void require_few_addends(const Plan& plan, const MessagePlan& flat) {
 DeviceSums::DeviceSums(DirectDevice device, const Plan& plan, const MessagePlan& flat)
     : flat_(flat), device_(std::move(device)), queue_(device_.queue()), marks_(flat.steps.size()) {
   require_few_addends(plan, flat);
-  if (plan.divide) divide_count_ = plan.problem.output_count(), divide_by_ = plan.problem.size;
+  if (plan.divide) {
+    divide_count_ = plan.problem.output_count();
+    divide_by_ = plan.problem.size;
+  }
   mark_ = queue_.device->mark(queue_);
   for (std::size_t s = 0; s < marks_.size(); ++s)
     if (flat.steps[s].kind != Kind::send && flat.steps[s].kind != Kind::recv) marks_[s] = queue_.device->mark(queue_);

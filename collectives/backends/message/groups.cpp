@@ -22,7 +22,10 @@ class Grouping {
       over_.emplace_back(schedule.steps.size(), unknown);
       left_.emplace_back(schedule.steps.size(), 0);
     }
-    for (const Message& message : messages_) ++left(message.from, message.send), ++left(message.to, message.recv);
+    for (const Message& message : messages_) {
+      ++left(message.from, message.send);
+      ++left(message.to, message.recv);
+    }
     for (bool moved = true; moved;) moved = number_locals() | number_messages();
     require(std::ranges::find(of_message_, unknown) == of_message_.end(),
             "messages wait for one another in a cycle, so they cannot be arranged in groups");

@@ -24,7 +24,10 @@ NearMessenger::NearMessenger(Post& post, CallAgreement& agreement, const Plan& p
   over_.reserve(lines_.size());
 }
 
-void NearMessenger::start(const Run& run) { sequence_ = run.sequence, history_ = agreement_.mark(run.history); }
+void NearMessenger::start(const Run& run) {
+  sequence_ = run.sequence;
+  history_ = agreement_.mark(run.history);
+}
 
 bool NearMessenger::post(int message, void* place) {
   Line& line = lines_[static_cast<std::size_t>(message)];
@@ -51,7 +54,10 @@ bool NearMessenger::is_over(const Line& line) const {
 
 void NearMessenger::send(Line& line, const void* data) {
   Notice notice;
-  notice.group = agreement_.mark(0), notice.sequence = sequence_, notice.history = history_, notice.bytes = line.bytes;
+  notice.group = agreement_.mark(0);
+  notice.sequence = sequence_;
+  notice.history = history_;
+  notice.bytes = line.bytes;
   if (line.bytes <= carried_bytes) {
     if (line.bytes > 0) std::memcpy(notice.carried, data, static_cast<std::size_t>(line.bytes));
   } else {

@@ -67,7 +67,10 @@ class NearAndFar final : public chorale::Messenger {
         near_(post, agreement, plan, division_.near.messages),
         far_(line, agreement, plan, division_.far.messages) {}
 
-  void start(const Run& run) override { near_.start(run), far_.start(run); }
+  void start(const Run& run) override {
+    near_.start(run);
+    far_.start(run);
+  }
   bool post(int message, void* place) override {
     const auto [is_near, number] = division_.ways[static_cast<std::size_t>(message)];
     return is_near ? near_.post(number, place) : far_.post(number, place);
@@ -79,7 +82,10 @@ class NearAndFar final : public chorale::Messenger {
     return over_;
   }
   void examine() override { far_.examine(); }
-  void cancel() noexcept override { near_.cancel(), far_.cancel(); }
+  void cancel() noexcept override {
+    near_.cancel();
+    far_.cancel();
+  }
   bool is_receiving() noexcept override { return far_.is_receiving(); }
   bool is_sending() noexcept override { return near_.is_sending() || far_.is_sending(); }
 

@@ -44,9 +44,15 @@ Extremes extremes_of(const Curve& curve, const char* column) {
     const std::vector<double> steps = train.numbers("step"), values = train.numbers(column);
     for (std::size_t i = 0; i < std::min(steps.size(), values.size()); ++i) {
       if (!std::isfinite(values[i])) continue;
-      if (!(values[i] >= extremes.low)) extremes.low = values[i], extremes.lowest_at = steps[i];
-      if (!(values[i] <= extremes.high))
-        extremes.high = values[i], extremes.highest_at = steps[i], extremes.highest_in = run->id;
+      if (!(values[i] >= extremes.low)) {
+        extremes.low = values[i];
+        extremes.lowest_at = steps[i];
+      }
+      if (!(values[i] <= extremes.high)) {
+        extremes.high = values[i];
+        extremes.highest_at = steps[i];
+        extremes.highest_in = run->id;
+      }
     }
   }
   for (const Point& point : curve.points)

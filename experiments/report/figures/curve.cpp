@@ -64,8 +64,10 @@ Curve curve_of(const std::vector<const RecordedRun*>& runs, const std::string& c
     std::map<double, double> last;  // after a rollback, the table has a step twice
     for (std::size_t i = 0; i < std::min(steps.size(), numbers.size()); ++i) last[steps[i]] = numbers[i];
     for (const auto& [step, value] : last)
-      if (const auto place = own.find(step); place != own.end())
-        places[step].push_back(place->second), values[step].push_back(value);
+      if (const auto place = own.find(step); place != own.end()) {
+        places[step].push_back(place->second);
+        values[step].push_back(value);
+      }
   }
   Curve curve{runs, {}};
   for (const auto& [step, numbers] : values) {

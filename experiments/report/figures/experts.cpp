@@ -74,7 +74,8 @@ std::optional<Figure> experts(const RecordSet& records) {
         figure.numbers.add({loads.run, loads.blocks.at(block), fmt::format("{}", expert), fmt::format("{:.4f}", load)});
         least = std::min(least, load);
         if (load < most) continue;
-        most = load, most_loaded = fmt::format("expert {} of block {} ({})", expert, loads.blocks[block], loads.run);
+        most = load;
+        most_loaded = fmt::format("expert {} of block {} ({})", expert, loads.blocks[block], loads.run);
       }
     if (!loads.of_block.empty()) runs.push_back(std::move(loads));
   }

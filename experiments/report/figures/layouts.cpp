@@ -37,8 +37,12 @@ LayoutRow row_of(const std::vector<const RecordedRun*>& runs, const Criterion& c
   if (!speed.empty()) row.speed = summarize(speed).median;
   if (const ByBlock mfu = per_block(runs, steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
   const auto median = [&](double (*of)(const RecordedRun&)) { return over_repetitions(runs, of).median; };
-  row.peak = largest_peak(fullest_of(runs)), row.sent = median(bytes_per_step), row.bubble = median(bubble_share),
-  row.dropped = median(dropped_share), row.imbalance = median(attention_imbalance), row.loss = median(held_out_loss);
+  row.peak = largest_peak(fullest_of(runs));
+  row.sent = median(bytes_per_step);
+  row.bubble = median(bubble_share);
+  row.dropped = median(dropped_share);
+  row.imbalance = median(attention_imbalance);
+  row.loss = median(held_out_loss);
   row.predicted = median([](const RecordedRun& run) { return steady_median(run, "tokens") / predicted_step_time(run); });
   row.judged = per_block(runs, criterion.samples);
   if (!row.judged.empty())  // the steps of one run have a spread, but its loss is a single value
@@ -68,7 +72,10 @@ LayoutVerdict verdict_on(std::vector<LayoutRow>& rows, const std::string& blocks
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].judged.empty()) continue;  // for example another program, which has no held-out loss
     verdict.fewest = std::min(verdict.fewest, rows[i].judged.size());
-    if (rows[i].judged.size() >= fewest_blocks) enough.push_back(i), judged.push_back(rows[i].judged);
+    if (rows[i].judged.size() >= fewest_blocks) {
+      enough.push_back(i);
+      judged.push_back(rows[i].judged);
+    }
   }
   std::vector<double> p(rows.size(), std::nan(""));  // NaN: too few blocks
   const std::vector<double> found = p_from_the_first(judged);
@@ -82,7 +89,8 @@ LayoutVerdict verdict_on(std::vector<LayoutRow>& rows, const std::string& blocks
     if (rows[i].judged.empty()) continue;
     const bool is_other = i != verdict.first, is_unknown = std::isnan(p[i]) && !rows[i].simulated;
     const bool is_alike = is_other && p[i] >= significant;
-    verdict.alike += is_alike, verdict.tested += is_other && !std::isnan(p[i]);
+    verdict.alike += is_alike;
+    verdict.tested += is_other && !std::isnan(p[i]);
     if (is_unknown) verdict.unknown.push_back(rows[i].label);
     rows[i].mark = is_unknown ? "? " : is_alike ? "~ " : "";
   }

@@ -62,12 +62,16 @@ void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
   double low = absent, high = absent, begin = absent, end = absent, least = absent, most = absent;
   for (const Line& line : chart.lines)
     for (const Point& point : line.points)
-      if (std::isfinite(point.y))
-        low = std::fmin(low, point.y), high = std::fmax(high, point.y), begin = std::fmin(begin, point.x),
+      if (std::isfinite(point.y)) {
+        low = std::fmin(low, point.y);
+        high = std::fmax(high, point.y);
+        begin = std::fmin(begin, point.x);
         end = std::fmax(end, point.x);
+      }
   Line line{.name = "", .points = {}, .kind = Line::Kind::limit};
   for (const auto& [text, floor] : floors) {
-    least = std::fmin(least, floor), most = std::fmax(most, floor);
+    least = std::fmin(least, floor);
+    most = std::fmax(most, floor);
     if (!line.points.empty()) line.points.push_back({end, absent});  // interrupts the line
     line.points.insert(line.points.end(), {{begin, floor}, {end, floor}});
   }
@@ -92,7 +96,8 @@ LineChart chart_of(const RecordSet& records, const std::vector<Curve>& curves, A
   for (Line& line : lines_of(held_out)) {
     const auto named = [&](const Line& other) { return other.series == line.series && other.kind == Line::Kind::series; };
     if (line.points.empty() || std::ranges::none_of(chart.lines, named)) continue;
-    line.name = "held-out loss of " + line.name, line.kind = Line::Kind::hollow;
+    line.name = "held-out loss of " + line.name;
+    line.kind = Line::Kind::hollow;
     chart.lines.push_back(std::move(line));
     chart.hollow = "held-out loss";
   }
@@ -139,7 +144,8 @@ std::optional<Figure> loss(const RecordSet& records) {
     if (c > 0 && same_experiment(curve.run(), reference.run())) {
       ++compared;
       if (curve == reference) {
-        ++identical, words = "identical";
+        ++identical;
+        words = "identical";
       } else {
         differences.push_back({curve.runs, difference(curve, reference)});
         words = quantity(greatest_of({differences.back()}).value, Unit::plain, 2);

@@ -50,7 +50,8 @@ std::optional<Figure> memory(const RecordSet& records) {
     if (use.held.empty() || (!categories.empty() && use.categories != categories)) continue;
     categories = use.categories;
     runs.push_back({fullest.label, use.held, use.planned, use.stages});
-    simulated &= fullest.simulated(), adds_up &= use.adds_up;
+    simulated &= fullest.simulated();
+    adds_up &= use.adds_up;
     for (const RecordedRun* run : same) unfragmented = std::fmin(unfragmented, least_unfragmented(*run));
   }
   if (runs.empty()) return {};

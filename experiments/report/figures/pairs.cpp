@@ -38,7 +38,8 @@ Matrix bytes_between(const BenchRow& row) {
          ranks[static_cast<std::size_t>(message.from)].steps[static_cast<std::size_t>(message.send)].src)
       elements += static_cast<double>(range.count);
     const double bytes = elements * row.bytes / static_cast<double>(row.count);
-    matrix[static_cast<std::size_t>(message.from)][static_cast<std::size_t>(message.to)] += bytes, all += bytes;
+    matrix[static_cast<std::size_t>(message.from)][static_cast<std::size_t>(message.to)] += bytes;
+    all += bytes;
   }
   return std::abs(all - row.bytes_sent) < 0.5 ? matrix : Matrix{};
 }
@@ -49,7 +50,8 @@ CellChart chart_of(const BenchRow& row, const Matrix& matrix, double most) {
                   .row_name = "from rank",
                   .column_name = "to rank"};
   for (std::size_t from = 0; from < matrix.size(); ++from) {
-    chart.rows.push_back(fmt::format("{}", from)), chart.columns.push_back(fmt::format("{}", from));
+    chart.rows.push_back(fmt::format("{}", from));
+    chart.columns.push_back(fmt::format("{}", from));
     chart.cells.emplace_back();
     for (std::size_t to = 0; to < matrix.size(); ++to) {
       const std::string bytes = quantity(matrix[from][to], Unit::bytes);
@@ -73,7 +75,10 @@ std::optional<Figure> pairs(const RecordSet& records) {
       if (row.question != question ||
           (chosen && (row.bytes < chosen->bytes || (row.bytes == chosen->bytes && row.median >= chosen->median))))
         continue;
-      if (Matrix found = bytes_between(row); !found.empty()) chosen = &row, matrix = std::move(found);
+      if (Matrix found = bytes_between(row); !found.empty()) {
+        chosen = &row;
+        matrix = std::move(found);
+      }
     }
     if (!chosen) continue;
     double most = 0, most_sent = 0;
@@ -82,7 +87,9 @@ std::optional<Figure> pairs(const RecordSet& records) {
       double sent = 0;
       for (std::size_t to = 0; to < matrix.size(); ++to) {
         if (matrix[from][to] <= 0) continue;
-        most = std::max(most, matrix[from][to]), sent += matrix[from][to], ++used;
+        most = std::max(most, matrix[from][to]);
+        sent += matrix[from][to];
+        ++used;
         figure.numbers.add({question, chosen->name, fmt::format("{}", from), fmt::format("{}", to),
                             fmt::format("{:.0f}", matrix[from][to])});
       }

@@ -44,11 +44,14 @@ PipelineTimeline measured_by(const RecordGroup& group) {
     if (shown.emplace(stage, ranks[i]).first->second != ranks[i]) continue;
     timeline.events.push_back(
         {stage, {pass_named(kinds[i]), whole(micro_batches[i]), whole(chunks[i])}, starts[i], ends[i]});
-    timeline.stages = std::max(timeline.stages, stage + 1),
+    timeline.stages = std::max(timeline.stages, stage + 1);
     timeline.chunks = std::max(timeline.chunks, whole(chunks[i]) + 1);
   }
   const double begin = timeline.events.empty() ? 0 : timeline.begins();
-  for (PipelineEvent& event : timeline.events) event.begins -= begin, event.ends -= begin;
+  for (PipelineEvent& event : timeline.events) {
+    event.begins -= begin;
+    event.ends -= begin;
+  }
   return timeline;
 }
 

@@ -39,8 +39,12 @@ std::optional<Figure> prediction(const RecordSet& records) {
         {label, quantity(measured.median, Unit::seconds), quantity(predicted, Unit::seconds), fmt::format("{:.2f}", ratio)});
     chart.bars.push_back({label, {measured.median}, measured.ci_low, measured.ci_high});
     chart.bars.push_back({.name = "predicted", .parts = {predicted}, .outlined = true});
-    ++all, good += distance(ratio) <= near;
-    if (distance(ratio) >= distance(furthest)) furthest = ratio, furthest_run = label;
+    ++all;
+    good += distance(ratio) <= near;
+    if (distance(ratio) >= distance(furthest)) {
+      furthest = ratio;
+      furthest_run = label;
+    }
   }
   if (all == 0) return {};
   figure.finding =

@@ -180,8 +180,12 @@ std::optional<Figure> scaling(const RecordSet& records) {
           }
           bases.insert(line.points.front().x);
           const Point& last = line.points.back();
-          if (last.x > best_ranks || (last.x == best_ranks && last.y > best_value))
-            best = line.name, best_kind = kind.name, best_value = last.y, best_ranks = last.x;
+          if (last.x > best_ranks || (last.x == best_ranks && last.y > best_value)) {
+            best = line.name;
+            best_kind = kind.name;
+            best_value = last.y;
+            best_ranks = last.x;
+          }
           chart.lines.push_back(std::move(line));
         }
       if (chart.lines.empty()) continue;

@@ -34,7 +34,8 @@ StepBar step_of(const std::vector<const RecordedRun*>& runs) {
   const auto times = [](const RecordedRun& run) { return run.steady(run.group("train").numbers("step_time")); };
   if (per_block(runs, times).empty()) return step;
   step.seconds = spread_of(runs, times);
-  step.parts.low = step.seconds.ci_low, step.parts.high = step.seconds.ci_high;
+  step.parts.low = step.seconds.ci_low;
+  step.parts.high = step.seconds.ci_high;
   return step;
 }
 
@@ -47,7 +48,8 @@ std::optional<Figure> step_time(const RecordSet& records) {
   for (const auto& same : ranked(records, "phases")) {
     StepBar step = step_of(same);
     if (step.parts.parts.empty()) continue;
-    runs.push_back(step.parts), spreads.insert(step.spread());
+    runs.push_back(step.parts);
+    spreads.insert(step.spread());
     steps.push_back(std::move(step));
   }
   if (steps.empty()) return {};

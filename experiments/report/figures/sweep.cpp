@@ -62,7 +62,8 @@ std::optional<Figure> sweep(const RecordSet& records) {
     auto line = std::ranges::find(chart.lines, name, &Line::name);
     if (line == chart.lines.end()) line = chart.lines.insert(line, {.name = name, .points = {}});
     line->points.push_back({x, loss.median, loss.ci_low, loss.ci_high});
-    least = std::fmin(least, x), most = std::fmax(most, x);
+    least = std::fmin(least, x);
+    most = std::fmax(most, x);
     if (!(best.y <= loss.median)) best = {x, loss.median};
     const std::size_t seeds = per_block(runs, [](const RecordedRun& run) { return std::vector{held_out_loss(run)}; }).size();
     figure.numbers.add({name, fmt::format("{:.6g}", x), fmt::format("{}", seeds), quantity(loss.median, Unit::plain, 5),

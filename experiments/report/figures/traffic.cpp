@@ -65,7 +65,10 @@ std::optional<Figure> traffic(const RecordSet& records) {
         figure.numbers.add({same.front()->label, axes[a], ops[o],
                             counted ? quantity(measured[a][o], Unit::bytes) : "not counted",
                             quantity(predicted[a][o], Unit::bytes), fmt::format("{:.0f}", calls[a][o])});
-        if (counted) unequal += std::abs(measured[a][o] - predicted[a][o]), all += measured[a][o];
+        if (counted) {
+          unequal += std::abs(measured[a][o] - predicted[a][o]);
+          all += measured[a][o];
+        }
       }
       sent.push_back({same.front()->label + ": " + axes[a], measured[a], predicted[a]});
     }

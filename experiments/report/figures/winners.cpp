@@ -33,7 +33,10 @@ Winner winner_of(const std::vector<BenchRow>& rows, const std::string& question,
   if (all.empty()) return {};
   std::sort(all.begin(), all.end(), [](const BenchRow* a, const BenchRow* b) { return a->median < b->median; });
   Winner winner{.first = all.front()};
-  if (all.size() > 1) winner.second = all[1]->name, winner.ahead = all[1]->median / all[0]->median;
+  if (all.size() > 1) {
+    winner.second = all[1]->name;
+    winner.ahead = all[1]->median / all[0]->median;
+  }
   std::vector<ByBlock> times;
   for (const BenchRow* row : all) times.push_back(row->blocks);
   winner.p = p_of_being_first(times);
@@ -112,7 +115,9 @@ std::optional<Figure> winners(const RecordSet& records) {
       const Winner& winner = table[q][s];
       chart.cells.back().push_back({});
       if (!winner.first) continue;
-      fields += winner.contested(), alone += winner.alone(), unknown += winner.mark() == std::string("?");
+      fields += winner.contested();
+      alone += winner.alone();
+      unknown += winner.mark() == std::string("?");
       const std::size_t number = place[winner.first->name];
       chart.cells.back().back() = {letter_of(number) + winner.mark(),
                                    fmt::format("{}, {}: {}, {}", questions[q], chart.columns[s], winner.first->name,

@@ -192,7 +192,10 @@ std::string explain_hang(const std::vector<SeenRank>& all, double seconds) {
         if (wait.waiting.erase(rank.page.rank)) wait.late.insert(rank.page.rank);
   for (const Wait& wait : waits) late.insert(wait.late.begin(), wait.late.end());
   for (const SeenRank& rank : all) {
-    if (rank.state == 'T' || !rank.end.empty()) late.insert(rank.page.rank), reason.insert(rank.page.rank);
+    if (rank.state == 'T' || !rank.end.empty()) {
+      late.insert(rank.page.rank);
+      reason.insert(rank.page.rank);
+    }
     if (late.contains(rank.page.rank) && !rank.page.waits) reason.insert(rank.page.rank);
   }
   for (const SeenRank& rank : all) {

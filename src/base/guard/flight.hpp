@@ -36,9 +36,15 @@ class Flight {
   Flight(Descriptor line, SharedPage page) : line_(std::move(line)), page_(std::move(page)) {}
   ~Flight();  // tells the guard that this rank has finished
 
-  void now(std::string_view what) { put(page_->doing, what), heartbeat(); }
+  void now(std::string_view what) {
+    put(page_->doing, what);
+    heartbeat();
+  }
   void record_in(std::string_view folder) { put(page_->folder, folder); }
-  void saved(std::string_view checkpoint) { put(page_->saved, checkpoint), heartbeat(); }
+  void saved(std::string_view checkpoint) {
+    put(page_->saved, checkpoint);
+    heartbeat();
+  }
   void asked_to_end() { page_->asked_to_end = 1; }
   std::uint64_t judged() const { return std::atomic_ref(page_->judged).load(std::memory_order_relaxed); }
   void failed(int exit_code);

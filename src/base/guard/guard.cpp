@@ -95,9 +95,14 @@ bool present(int line, int file) {
   iovec data{&byte, 1};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof file)] = {};
   msghdr message{};
-  message.msg_iov = &data, message.msg_iovlen = 1, message.msg_control = room, message.msg_controllen = sizeof room;
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof file);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof file);
   std::memcpy(CMSG_DATA(header), &file, sizeof file);
   return sendmsg(line, &message, MSG_NOSIGNAL) == 1;
 }
@@ -135,7 +140,9 @@ std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& envi
   if (!file || ftruncate(file.get(), sizeof(FlightPage)) != 0 || fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
     return nullptr;
   SharedPage page(file.get());
-  page->rank = launch.rank, page->size = launch.size, page->pid = getpid();
+  page->rank = launch.rank;
+  page->size = launch.size;
+  page->pid = getpid();
   put(page->host, host_name());
   put(page->program, program_invocation_name);
   put(page->doing, "start-up");

@@ -92,8 +92,12 @@ Json json_of(const SeenRank& rank) {
 SeenRank rank_in(const Json& json) {
   SeenRank rank;
   FlightPage& page = rank.page;
-  page.rank = json.at("rank"), page.size = json.at("size"), page.pid = json.at("pid");
-  page.heartbeats = json.at("beats"), page.waits = json.at("waits"), page.awaited = json.at("awaited");
+  page.rank = json.at("rank");
+  page.size = json.at("size");
+  page.pid = json.at("pid");
+  page.heartbeats = json.at("beats");
+  page.waits = json.at("waits");
+  page.awaited = json.at("awaited");
   put(page.host, json.at("host").get<std::string>());
   put(page.program, json.value("program", "chorale"));
   put(page.doing, json.at("doing").get<std::string>());
@@ -120,7 +124,10 @@ std::string to_text(const GuardWords& words, int indent) {
   if (words.look) json["look"] = json_of(*words.look);
   if (words.asks) json["asks"] = true;
   if (words.judges) json["judges"] = true;
-  if (!words.lost.empty()) json["lost"] = words.lost, json["code"] = words.exit_code;
+  if (!words.lost.empty()) {
+    json["lost"] = words.lost;
+    json["code"] = words.exit_code;
+  }
   for (const SeenRank& rank : words.ranks) json["ranks"].push_back(json_of(rank));
   return json.dump(indent, ' ', true, Json::error_handler_t::replace);
 }

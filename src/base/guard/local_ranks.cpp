@@ -47,7 +47,10 @@ bool LocalRanks::show_in(const Newcomer& newcomer) {
   int file = -1;
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof file)] = {};
   msghdr message{};
-  message.msg_iov = &data, message.msg_iovlen = 1, message.msg_control = room, message.msg_controllen = sizeof room;
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
   const ssize_t got = recvmsg(newcomer.line.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got != 1 || !CMSG_FIRSTHDR(&message)) return true;

@@ -18,10 +18,15 @@ struct Look {
   bool traced = false;                        // whether a debugger is attached to a rank
 
   void add(const Look& other) {
-    done += other.done, idled += other.idled;
-    waiting = std::min(waiting, other.waiting), any = std::min(any, other.any);
-    ranks += other.ranks, here += other.here;
-    waiters += other.waiters, stopped += other.stopped, blocked += other.blocked;
+    done += other.done;
+    idled += other.idled;
+    waiting = std::min(waiting, other.waiting);
+    any = std::min(any, other.any);
+    ranks += other.ranks;
+    here += other.here;
+    waiters += other.waiters;
+    stopped += other.stopped;
+    blocked += other.blocked;
     traced |= other.traced;
   }
 

@@ -159,7 +159,10 @@ void OtherGuards::read(Guard& guard, const std::string& line, std::vector<Messag
   try {
     GuardWords words = guard_words_in(line);
     guard.words.host = words.host;
-    if (words.look) guard.words.look = words.look, guard.words.judges = words.judges;
+    if (words.look) {
+      guard.words.look = words.look;
+      guard.words.judges = words.judges;
+    }
     if (!words.ranks.empty()) guard.words.ranks = words.ranks;
     messages.push_back({&guard, std::move(words)});
   } catch (const Error&) {}

@@ -148,7 +148,8 @@ void Watchman::judge_progress(const Look& all, double passed) {
 void Watchman::warn_of_late_ranks(const Look& all, double passed) {
   const bool somebody_waits = all.idled != then_.idled, judged_as_hang = all.waiting != never || all.stopped > 0;
   if (all.done != then_.done || judged_as_hang) {
-    then_ = all, quiet_ = 0;
+    then_ = all;
+    quiet_ = 0;
     return ranks_.mark();
   }
   if (quiet_ < 0) return;
@@ -199,7 +200,8 @@ void Watchman::lose(const std::string& why, int exit_code, bool tell_others) {
   if (tell_others) others_.say({.host = host_name(), .lost = why, .exit_code = exit_code});
   others_.move();
   GuardWords said = words();
-  said.lost = why, said.exit_code = exit_code;
+  said.lost = why;
+  said.exit_code = exit_code;
   if (tell_others) others_.say({.host = host_name(), .ranks = said.ranks});
   const std::vector<SeenRank> local = std::move(said.ranks);
   said.ranks = everybody();

@@ -89,7 +89,10 @@ struct Tiles : Rounding {
   [[gnu::always_inline]] static void each(F&& f) {
     f.template operator()<0>();
     if constexpr (count > 1) f.template operator()<1>();
-    if constexpr (count > 2) f.template operator()<2>(), f.template operator()<3>();
+    if constexpr (count > 2) {
+      f.template operator()<2>();
+      f.template operator()<3>();
+    }
   }
 };
 

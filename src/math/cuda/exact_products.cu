@@ -143,7 +143,8 @@ void ExactKernels::sum_blocks(const Operands& operands, std::span<const std::int
     }
     launch(onto ? multiply_blocks<true> : multiply_blocks<false>, grid_of(part), queue, part, list, rounding(site, queue),
            data<std::int64_t>(sums));
-    part.a.data += depth * part.a.across, part.b.data += depth * part.b.across;
+    part.a.data += depth * part.a.across;
+    part.b.data += depth * part.b.across;
     blocks = blocks.subspan(static_cast<std::size_t>(list.count));
     onto = true;
   }

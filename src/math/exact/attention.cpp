@@ -19,7 +19,10 @@ class WholeSums {
 
   // Selects the sums of one group in one sample, which are stored in the row at `to` and the rows after it.
   void add_to(std::int64_t* to, std::int64_t stride, std::int64_t keys, SiteRounding& rounding) {
-    to_ = to, stride_ = stride, keys_ = keys, rounding_ = &rounding;
+    to_ = to;
+    stride_ = stride;
+    keys_ = keys;
+    rounding_ = &rounding;
   }
 
   std::int64_t leaf() const { return leaf_; }

@@ -100,7 +100,9 @@ void pack(const SideOf<T>& side, std::int64_t first, std::int64_t count, std::in
           load(square[r], from + (i + r) * side.along + k);
         else
           square[r] = Eight{};
-      exchange_blocks<4>(square), exchange_blocks<2>(square), exchange_blocks<1>(square);
+      exchange_blocks<4>(square);
+      exchange_blocks<2>(square);
+      exchange_blocks<1>(square);
 #pragma GCC unroll 8
       for (int l = 0; l < 8; ++l) {
         float* const to = panel + (k + l) * width + i;

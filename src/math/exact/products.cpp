@@ -45,7 +45,8 @@ void HostKernels::sum_blocks(const Operands& operands, std::span<const std::int6
       for (const std::int64_t length : at.piece.blocks) {
         Tile tile;
         multiply<false>(a, b, length, {tile[0], tile_columns});
-        a += length * tile_rows, b += length * tile_columns;
+        a += length * tile_rows;
+        b += length * tile_columns;
         if (!directly && at.rows == tile_rows && at.columns == tile_columns)
           rounding.add_numbers(sums[0], tile_rows * tile_columns, tile[0]);
         else

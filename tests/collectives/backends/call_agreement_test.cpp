@@ -106,7 +106,8 @@ TEST_CASE("last calls that differ are detected in every order, even if no rank w
   // The same calls, but afterwards both ranks continue in a different group.
   const std::vector<Act> more{join(1), call(1, 8), leave(1)};
   std::vector<Act> three = one, four = two;
-  three.insert(three.end(), more.begin(), more.end()), four.insert(four.end(), more.begin(), more.end());
+  three.insert(three.end(), more.begin(), more.end());
+  four.insert(four.end(), more.begin(), more.end());
   for (const Play& play :
        {Play{.groups = {{0, 1}}, .scripts = {one, two}}, Play{.groups = {{0, 1}, {0, 1}}, .scripts = {three, four}}}) {
     std::size_t ends = 0, unnoticed = 0;

@@ -241,7 +241,10 @@ class Stage {
         std::vector<std::int64_t> offers;
         for (const int member : play_.groups[g])
           offers.push_back(static_cast<std::int64_t>(of(member).control->next_number()));
-        for (const int member : play_.groups[g]) of(member).offers[g] = offers, ++of(member).met;
+        for (const int member : play_.groups[g]) {
+          of(member).offers[g] = offers;
+          ++of(member).met;
+        }
         return;
       }
       rank.agreements[g] = std::make_unique<CallAgreement>(*rank.control, membership(r, act.group));

@@ -85,7 +85,10 @@ struct Two {
     a.group = std::make_unique<MappedGroup>(a.pages, Membership{{0, 1}, 0, 1, offers}, std::move(first));
     b.group = std::make_unique<MappedGroup>(b.pages, Membership{{0, 1}, 1, 1, offers}, std::move(second));
   }
-  ~Two() { a.group.reset(), b.group.reset(); }  // ends both groups before the flag pages of either rank
+  ~Two() {
+    a.group.reset();
+    b.group.reset();
+  }  // ends both groups before the flag pages of either rank
 };
 
 }  // namespace

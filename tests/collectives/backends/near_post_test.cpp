@@ -26,8 +26,12 @@ Sent send(near::Post& post, int to, std::uint64_t sequence, std::int64_t bytes, 
   std::memset(sent.data.data(), fill, static_cast<std::size_t>(bytes));
   *static_cast<std::uint64_t*>(sent.taken.data()) = 0;
   near::Notice notice;
-  notice.group = 7, notice.sequence = sequence, notice.bytes = bytes, notice.run = 1;
-  notice.data = post.reach().locate(sent.data.data()), notice.taken = post.reach().locate(sent.taken.data());
+  notice.group = 7;
+  notice.sequence = sequence;
+  notice.bytes = bytes;
+  notice.run = 1;
+  notice.data = post.reach().locate(sent.data.data());
+  notice.taken = post.reach().locate(sent.taken.data());
   if (bytes <= near::carried_bytes) std::memcpy(notice.carried, sent.data.data(), static_cast<std::size_t>(bytes));
   post.send(to, notice);
   return sent;

@@ -60,7 +60,10 @@ Sequences with_fault(Draw& draw, Fault fault, int size) {
   Step& here = right[k];
   // Some mistakes can occur only in some collectives.
   if (fault == Fault::root) here.what = Collective::broadcast;
-  if (fault == Fault::op) here.what = Collective::all_reduce, here.op = Redop::sum;
+  if (fault == Fault::op) {
+    here.what = Collective::all_reduce;
+    here.op = Redop::sum;
+  }
   if (here.what == Collective::barrier && fault != Fault::missing && fault != Fault::extra)
     here.what = Collective::all_gather;
   if (fault == Fault::order && right[k + 1] == here) here.count += size;
@@ -150,7 +153,10 @@ TEST_CASE("one mistake of one rank in a random sequence of calls is named on eve
     mpi::sleep_until_all(world().world(), clock);
     tally.add(ranks_that_failed(!named || (timed && !in_time)).empty());
     const std::string clean = played(backend, right, native, clock).first;
-    if (clean != "nothing") ++false_alarms, fmt::print(stderr, "{}: a false alarm: {}\n", backend, clean);
+    if (clean != "nothing") {
+      ++false_alarms;
+      fmt::print(stderr, "{}: a false alarm: {}\n", backend, clean);
+    }
     tally.add(ranks_that_failed(clean != "nothing").empty());
   }
   fmt::print("rank {}: {} mistakes, {} not named, {} later than {} s; {} sequences without a mistake, {} false alarms\n",

@@ -49,7 +49,10 @@ std::string groups_by_color_and_key(Communicator& c) {
 std::string groups_know_hosts(Communicator& c) {
   const int p = c.size(), last = (p - 1) / 2;
   std::vector<int> hosts, backwards;
-  for (int r = 0; r < p; ++r) hosts.push_back(r / 2 + 4), backwards.push_back(last - (p - 1 - r) / 2);
+  for (int r = 0; r < p; ++r) {
+    hosts.push_back(r / 2 + 4);
+    backwards.push_back(last - (p - 1 - r) / 2);
+  }
   c.pretend_hosts(hosts);
   if (c.split(c.rank() / 2, 0).hosts() != std::vector<int>{}) return "ranks of one host are on several";
   if (c.split(0, -c.rank()).hosts() != (last == 0 ? std::vector<int>{} : backwards)) return "a group has other hosts";

@@ -22,7 +22,9 @@ struct Player {
         groups(in_groups(ranks, plan.problem.rank)),
         workspace(heap.allocate(flat.workspace_bytes, Category::workspace)) {
     const Call call = trial.call();
-    bases[0] = call.input.data, bases[1] = call.output.data, bases[2] = workspace.data();
+    bases[0] = call.input.data;
+    bases[1] = call.output.data;
+    bases[2] = workspace.data();
   }
   std::byte* at(Spot spot) const { return static_cast<std::byte*>(bases[static_cast<std::size_t>(spot.place)]) + spot.byte; }
   bool through() const { return group == groups.size(); }
@@ -76,12 +78,17 @@ std::string play(std::vector<Player>& players) {
         if (left.bytes != came.bytes)
           return fmt::format("{} bytes are sent, but {} are to be received", left.bytes, came.bytes);
         std::memcpy(to.at(came.spot), from.at(left.spot), static_cast<std::size_t>(left.bytes));
-        ++from.delivered, ++to.delivered, moved = true;
+        ++from.delivered;
+        ++to.delivered;
+        moved = true;
       }
     for (Player& me : players) {
       if (me.through() || !me.posted || me.delivered < me.groups[me.group].messages.size()) continue;
       me.sum_and_copy();
-      ++me.group, me.delivered = 0, me.posted = false, moved = true;
+      ++me.group;
+      me.delivered = 0;
+      me.posted = false;
+      moved = true;
     }
   }
   for (const Player& me : players)

@@ -85,7 +85,10 @@ void hang() {
   Communicator other = c.split(0, c.rank());
   std::vector<float> x(1000, 1);
   const Slice slice{x.data(), 1000, DType::f32};
-  for (int i = 0; i < calls_before; ++i) c.all_reduce(slice), other.all_reduce(slice);
+  for (int i = 0; i < calls_before; ++i) {
+    c.all_reduce(slice);
+    other.all_reduce(slice);
+  }
   if (how == "crossed" && victim) {
     other.barrier();
     c.all_reduce(slice);

@@ -39,8 +39,10 @@ Microseconds time_of_call(Communicator& c, const Tensor& from, const Tensor& to,
   for (int call = 0; call < calls; ++call) {
     const auto everybodys = counts_of(c.size(), mean, new_counts ? static_cast<std::uint64_t>(call) : 0);
     std::vector<std::int64_t> given, taken;
-    for (std::size_t other = 0; other < p; ++other)
-      given.push_back(everybodys[me * p + other]), taken.push_back(everybodys[other * p + me]);
+    for (std::size_t other = 0; other < p; ++other) {
+      given.push_back(everybodys[me * p + other]);
+      taken.push_back(everybodys[other * p + me]);
+    }
     c.barrier();
     const double begin = c.clock().seconds();
     Request request =

@@ -150,7 +150,10 @@ std::string bruck_is_refused_alike(Communicator& c) {
   group.choose(Collective::all_to_all, "bruck");
   Sizes given(static_cast<std::size_t>(p), 2), taken(given);
   for (int r = 1; r < p; ++r)
-    if (c.rank() > 0) given[static_cast<std::size_t>(r)] = c.rank() + 1, taken[static_cast<std::size_t>(r)] = r + 1;
+    if (c.rank() > 0) {
+      given[static_cast<std::size_t>(r)] = c.rank() + 1;
+      taken[static_cast<std::size_t>(r)] = r + 1;
+    }
   std::vector<float> x(1000, 1), y(1000);
   const std::string said = thrown_by([&] { group.all_to_all({x.data(), 1000}, {y.data(), 1000}, given, taken); });
   return said.starts_with("all_to_all bruck does not fit") ? ""

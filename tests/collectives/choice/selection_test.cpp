@@ -49,7 +49,8 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and the choice say
 
 TEST_CASE("the reason for a choice gives the range of its lead and says when the lead may be noise") {
   Tuned choice = table().choices[0];
-  choice.ratio_low = 1.1, choice.ratio_high = 1.4;
+  choice.ratio_low = 1.1;
+  choice.ratio_high = 1.4;
   CHECK(choice.why() == "1.5 µs at 64 bytes, ring took 1.25 times as long in one launch (1.10 to 1.40)");
   choice.ratio_low = 0.9;
   CHECK(choice.why() == "1.5 µs at 64 bytes, ring took 1.25 times as long in one launch (0.90 to 1.40), within the noise");

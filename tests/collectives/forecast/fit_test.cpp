@@ -15,7 +15,11 @@ Prices known() {
   Prices p{.call = 2e-7, .step = 1e-7, .message = 4e-7, .latency = 3e-7, .handshake = 3e-6, .turn = 8e-7};
   p.touch = {1 / 80e9, 1 / 70e9, 1 / 60e9, 1 / 40e9, 1 / 9e9};
   p.cross = {1 / 30e9, 1 / 28e9, 1 / 25e9, 1 / 20e9, 1 / 7e9};
-  p.cross_sum = 1 / 15e9, p.sum = 1 / 60e9, p.copy = 1 / 12e9, p.eager = 1 / 6e9, p.eager_bytes = 12288;
+  p.cross_sum = 1 / 15e9;
+  p.sum = 1 / 60e9;
+  p.copy = 1 / 12e9;
+  p.eager = 1 / 6e9;
+  p.eager_bytes = 12288;
   return p;
 }
 
@@ -59,7 +63,9 @@ TEST_CASE("of messages, a fit also finds where the handshake begins, and the pri
     Site site = Site::one_host(4, 2);
     if (hosts == 2) site.host_of = {0, 0, 1, 1};
     Prices truth = known(), between = known();
-    between.latency = 5e-5, between.link = 1 / 115e6, between.message = 8e-6;
+    between.latency = 5e-5;
+    between.link = 1 / 115e6;
+    between.message = 8e-6;
     std::vector<Timed> rows = calls(site);
     for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, truth, hosts == 2 ? between : truth);
     const auto fitted = fit(rows, 4, false, site, go_on);
@@ -78,7 +84,10 @@ TEST_CASE("a fit finds the burst of a link, and none where the link is a wire") 
   for (const double burst : {0.0, 1e5}) {
     Prices within = known(), between = known();
     within.eager_bytes = 448;
-    between.latency = 5e-5, between.link = 1 / 115e6, between.message = 8e-6, between.burst = burst;
+    between.latency = 5e-5;
+    between.link = 1 / 115e6;
+    between.message = 8e-6;
+    between.burst = burst;
     std::vector<Timed> rows = calls(site);
     for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, within, between);
     const auto fitted = fit(rows, 4, false, site, go_on, {.within = within});
@@ -93,7 +102,9 @@ TEST_CASE("with several hosts, prices within a host that are known stay as they 
   site.host_of = {0, 0, 1, 1};
   Prices within = known(), between = known();
   within.eager_bytes = 448;
-  between.latency = 5e-5, between.link = 1 / 115e6, between.message = 8e-6;
+  between.latency = 5e-5;
+  between.link = 1 / 115e6;
+  between.message = 8e-6;
   std::vector<Timed> rows = calls(site);
   for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, within, between);
   const auto fitted = fit(rows, 4, false, site, go_on, {.within = within});

@@ -64,7 +64,8 @@ TEST_CASE("a link that was idle carries a burst at once, and catches up afterwar
   graph.add_transfer(0, 1, 2);
   CHECK(graph.seconds() == 1);
   const int pause = graph.add(1, 3), second = graph.add_transfer(0, 1, 4);
-  graph.after(first, pause), graph.after(pause, second);
+  graph.after(first, pause);
+  graph.after(pause, second);
   CHECK(graph.seconds() == 3 + 4 - 2);
 }
 

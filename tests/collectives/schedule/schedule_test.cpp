@@ -120,11 +120,14 @@ TEST_CASE("each kind of mistake has its own message") {
   CHECK_THAT(broken([](auto& r) { r[0].steps[0].after = {2}; }), says("does not come before it"));
 
   Schedule twice(p.at(0)), once(p.at(1));
-  twice.send(1, input(0, 4)), twice.recv(1, output(0, 4));
-  once.recv_reduce(0, input(0, 4), output(0, 4)), once.send(0, output(0, 4));
+  twice.send(1, input(0, 4));
+  twice.recv(1, output(0, 4));
+  once.recv_reduce(0, input(0, 4), output(0, 4));
+  once.send(0, output(0, 4));
   CHECK(find_flaw({twice, once}) == "");
   Schedule early(p.at(0));
-  early.send(1, output(0, 4)), early.recv(1, output(0, 4));
+  early.send(1, output(0, 4));
+  early.recv(1, output(0, 4));
   CHECK_THAT(find_flaw({early, once}), says("reads element 0 before it is written"));
   Schedule again(p.at(1));
   again.recv_reduce(0, input(0, 4), output(0, 4));
@@ -206,8 +209,12 @@ TEST_CASE("two ranks deadlock if each waits for its send before it receives") {
 TEST_CASE("a message does not overtake an earlier one") {
   const Problem p = even(Collective::all_reduce, 2, 2);
   Schedule first(p.at(0)), second(p.at(1));
-  first.recv(1, output(0, 1)), first.send(1, output(0, 1)), first.send(1, input(1, 1));
-  second.recv(0, second.scratch(1)), second.recv(0, output(0, 1)), second.send(0, output(0, 1));
+  first.recv(1, output(0, 1));
+  first.send(1, output(0, 1));
+  first.send(1, input(1, 1));
+  second.recv(0, second.scratch(1));
+  second.recv(0, output(0, 1));
+  second.send(0, output(0, 1));
   CHECK_THAT(find_flaw({first, second}), says("waits forever"));
 }
 

@@ -71,8 +71,12 @@ class EmulatedComm {
     world_ranks_[static_cast<std::size_t>(rank)] = rank_in_world();
     if (rank == 0)  // rank 0 receives from all ranks, then sends to all
       for (int peer = 1; peer < size; ++peer) receive(who_[peer], 2, MPI_ANY_SOURCE);
-    else
-      mine_[0] = rank, mine_[1] = rank_in_world(), send(mine_, 2, id.maker), receive(world_ranks_.data(), size, id.maker);
+    else {
+      mine_[0] = rank;
+      mine_[1] = rank_in_world();
+      send(mine_, 2, id.maker);
+      receive(world_ranks_.data(), size, id.maker);
+    }
   }
 
   ncclResult_t poll() {
@@ -189,7 +193,8 @@ namespace {
 template <class Add>
 ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Add&& add) {
   ncclGroupStart();
-  calls.comm = comm, calls.stream = stream;
+  calls.comm = comm;
+  calls.stream = stream;
   add(calls.exchange);
   return ncclGroupEnd();
 }

@@ -21,26 +21,34 @@ BenchWorld stage(const std::string& backend, int ranks, bool native) {
 
 TEST_CASE("sizes that begin at zero continue with one element and grow by the factor") {
   WantedCases wanted;
-  wanted.begin = 0, wanted.end = 1024, wanted.factor = 16;
+  wanted.begin = 0;
+  wanted.end = 1024;
+  wanted.factor = 16;
   CHECK(counts(wanted, Collective::all_reduce, DType::f32, 3) == Counts64{0, 1, 16, 256});
   CHECK(counts(wanted, Collective::all_gather, DType::f32, 3) == Counts64{0, 3, 15, 255});
   CHECK(counts(wanted, Collective::all_to_all, DType::u8, 300) == Counts64{0, 300, 900});
   CHECK(counts(wanted, Collective::barrier, DType::f32, 3) == Counts64{0});
-  wanted.begin = 8, wanted.factor = 1;
+  wanted.begin = 8;
+  wanted.factor = 1;
   CHECK(counts(wanted, Collective::reduce, DType::f64, 3) == Counts64{1});
 }
 
 TEST_CASE("the largest size is always measured, once, whatever the factor") {
   WantedCases wanted;
-  wanted.begin = 8, wanted.end = 1 << 20, wanted.factor = 8;  // no 8 · 8ⁿ equals 1 MiB
+  wanted.begin = 8;
+  wanted.end = 1 << 20;
+  wanted.factor = 8;  // no 8 · 8ⁿ equals 1 MiB
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512, 4096, 32768, 262144, 1 << 20});
   wanted.end = 512;
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512});
   wanted.end = 8;
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8});
-  wanted.begin = 1'000'000'000'000'000, wanted.end = wanted.begin + 8, wanted.factor = 1'000'000;  // no product overflows
+  wanted.begin = 1'000'000'000'000'000;
+  wanted.end = wanted.begin + 8;
+  wanted.factor = 1'000'000;  // no product overflows
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{wanted.begin, wanted.end});
-  wanted.begin = 0, wanted.end = 0;
+  wanted.begin = 0;
+  wanted.end = 0;
   CHECK(counts(wanted, Collective::all_reduce, DType::f32, 2) == Counts64{0});
   wanted.end = 2;  // less than one element
   CHECK(counts(wanted, Collective::all_reduce, DType::f32, 2) == Counts64{0, 1});
@@ -49,7 +57,8 @@ TEST_CASE("the largest size is always measured, once, whatever the factor") {
 TEST_CASE("the grid has every possible case once, and a line for each impossible one") {
   WantedCases wanted;
   wanted.ops = wanted.algorithms = wanted.dtypes = wanted.redops = wanted.roots = {"all"};
-  wanted.begin = 8, wanted.factor = 1;
+  wanted.begin = 8;
+  wanted.factor = 1;
   const CaseGrid grid = make_grid(wanted, stage("mpi", 3, true));
   std::set<std::string> seen;
   std::size_t native = 0;
@@ -72,7 +81,9 @@ TEST_CASE("the grid has every possible case once, and a line for each impossible
 
 TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   WantedCases wanted;
-  wanted.ops = {"all_reduce", "broadcast"}, wanted.algorithms = {"one_shot", "native"}, wanted.roots = {"7"};
+  wanted.ops = {"all_reduce", "broadcast"};
+  wanted.algorithms = {"one_shot", "native"};
+  wanted.roots = {"7"};
   wanted.factor = 1;
   const CaseGrid grid = make_grid(wanted, stage("ucx", 2, false));
   CHECK(grid.cases.size() == 2);  // the one-shot all_reduce, in place and out of place
@@ -86,16 +97,23 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   CHECK_THROWS_WITH(refused([](WantedCases& w) { w.algorithms = {"rnig"}; }), says("did you mean \"ring\"?"));
   CHECK_THROWS_WITH(refused([](WantedCases& w) { w.dtypes = {"f23"}; }), says("unknown type"));
   CHECK_THROWS_WITH(refused([](WantedCases& w) { w.roots = {"-1"}; }), says("invalid root"));
-  CHECK_THROWS_WITH(refused([](WantedCases& w) { w.begin = 9, w.end = 8; }), says("the largest size is below"));
+  CHECK_THROWS_WITH(refused([](WantedCases& w) {
+                      w.begin = 9;
+                      w.end = 8;
+                    }),
+                    says("the largest size is below"));
   CHECK_NOTHROW(refused([](WantedCases& w) { w.algorithms = {"native", "auto", "all"}; }));
-  CHECK_NOTHROW(
-      refused([](WantedCases& w) { w.ops = {"all_reduce"}, w.algorithms = {"bruck"}; }));  // later skipped with a message
+  CHECK_NOTHROW(refused([](WantedCases& w) {
+    w.ops = {"all_reduce"};
+    w.algorithms = {"bruck"};
+  }));  // later skipped with a message
 }
 
 TEST_CASE("an unknown algorithm is answered with the algorithms of the requested collectives only") {
   const auto refused = [](const std::vector<std::string>& ops, const std::string& algorithm) {
     WantedCases bad;
-    bad.ops = ops, bad.algorithms = {algorithm};
+    bad.ops = ops;
+    bad.algorithms = {algorithm};
     refuse_unknown(bad);
   };
   CHECK_THROWS_WITH(refused({"all_reduce"}, "nonsense"), says("ring") && !says("bruck") && !says("pairwise"));
@@ -108,7 +126,9 @@ TEST_CASE(
     "the first tenth of the cases roughly predicts the total time; with `together`, a question's cases are consecutive") {
   WantedCases wanted;
   wanted.ops = wanted.algorithms = {"all"};
-  wanted.begin = 8, wanted.end = 16 << 20, wanted.factor = 16;
+  wanted.begin = 8;
+  wanted.end = 16 << 20;
+  wanted.factor = 16;
   const std::vector<BenchCase> cases = make_grid(wanted, stage("mpi", 4, true)).cases;
   const auto seconds = [&](std::size_t c) {
     return 0.05 + 0.1 * static_cast<double>(cases[c].what) + static_cast<double>(cases[c].bytes()) * 1e-8;

@@ -44,13 +44,15 @@ TEST_CASE("rows that were measured while the cores had another distance are not 
   bench::Rows rows;
   for (const double barrier : {0.6, 0.7, 0.2}) {
     rows.push_back(row("ring", 1024, 10, barrier < 0.5 ? 30 : 10));
-    rows.back().barrier = barrier * 1e-6, rows.back().usual_barrier = 0.65e-6;
+    rows.back().barrier = barrier * 1e-6;
+    rows.back().usual_barrier = 0.65e-6;
   }
   const std::string text = bench::forecast_errors(rows);
   CHECK_THAT(text, says("half of 2 rows within 0 %"));
   CHECK_THAT(text, says("# not compared: 1 rows, before which a barrier took 0.2 µs; it took 0.65 µs when"));
   rows.back().oversubscribed = 1;  // barrier times then depend on the scheduler
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
-  rows.back().oversubscribed = 0, rows.back().usual_barrier = SeriesRow::unknown;
+  rows.back().oversubscribed = 0;
+  rows.back().usual_barrier = SeriesRow::unknown;
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
 }

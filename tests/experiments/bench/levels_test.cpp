@@ -16,8 +16,12 @@ const auto go_on = [] { return true; };
 
 Prices typical(double nearness = 1) {
   Prices p{.call = 2e-7, .step = 1e-7, .message = 3e-7, .latency = 3e-7 / nearness, .handshake = 1e-6};
-  p.touch.fill(1 / 70e9), p.cross.fill(1 / (20e9 * nearness));
-  p.cross_sum = 1 / 20e9, p.sum = 1 / 60e9, p.copy = 1 / (12e9 * nearness), p.eager = 1 / 10e9;
+  p.touch.fill(1 / 70e9);
+  p.cross.fill(1 / (20e9 * nearness));
+  p.cross_sum = 1 / 20e9;
+  p.sum = 1 / 60e9;
+  p.copy = 1 / (12e9 * nearness);
+  p.eager = 1 / 10e9;
   return p;
 }
 
@@ -30,7 +34,8 @@ std::vector<Series> series_of(const std::string& backend, const Site& site, doub
       const int ranks = static_cast<int>(site.host_of.size());
       Series one{.row = {.backend = backend, .algorithm = name, .ranks = ranks, .count = count}};
       const double time = seconds(plan_all_ranks(*find_algorithm(one.row.what, name), one.row.problem()));
-      one.slowest.assign(20, time), one.barrier = barrier;
+      one.slowest.assign(20, time);
+      one.barrier = barrier;
       if (all.size() < most) all.push_back(one);
     }
   return all;
@@ -70,9 +75,11 @@ TEST_CASE("of few calls all count, because none of their distances can be called
 
 TEST_CASE("with several hosts, the prices within a host are those of an earlier run on one host") {
   Site site = Site::one_host(4, 4);
-  site.host_of = {0, 0, 1, 1}, site.machine_of = site.host_of;
+  site.host_of = {0, 0, 1, 1};
+  site.machine_of = site.host_of;
   Prices within = typical(), between = typical();
-  between.latency = 5e-5, between.link = 1 / 115e6;
+  between.latency = 5e-5;
+  between.link = 1 / 115e6;
   Machine machine{.signature = machine_signature(), .cores = 4};
   machine.levels = {{.backend = "shm", .ranks = 2}, {.backend = "shm+ucx", .ranks = 2}};
   set_prices(machine.levels[0], typical(2));

@@ -79,15 +79,19 @@ TEST_CASE("a record has a benchmark's exact numbers, in columns of its own order
   const TemporaryFolder folder;
   VirtualClock clock;
   SeriesRow unchecked = measured(1.23456789e-6);
-  unchecked.backend = "shm", unchecked.wrong.reset(), unchecked.bytes_sent.reset();
+  unchecked.backend = "shm";
+  unchecked.wrong.reset();
+  unchecked.bytes_sent.reset();
   Recorder recorder(folder, {}, clock);
   bench::write(recorder, {measured(1.23456789e-6), unchecked}, std::vector<bench::Series>(2));
   recorder.finish("ok");
   const Reader reader(recorder.file());
   std::vector<std::string> names;
   std::map<std::string, std::string> cells;
-  for (const Variable& column : reader.variables("/series"))
-    names.push_back(column.name), cells[column.name] = join(column.cells, " ");
+  for (const Variable& column : reader.variables("/series")) {
+    names.push_back(column.name);
+    cells[column.name] = join(column.cells, " ");
+  }
   CHECK(
       join(names, " ") ==
       "row op backend algorithm chosen dtype redop in_place cache memory oversubscribed calibrated chunks root ranks hosts "

@@ -57,7 +57,8 @@ TEST_CASE("a plan for hosts is refused if an axis is out of its backend's reach"
 TEST_CASE("the table of a plan for hosts adds up what the ranks of each stage send") {
   const Hosts hosts(Topology::of_counts({2, 2}));
   PlanRequest request = request_for("dp2.pp2.pp-dp", 4);
-  request.backends = {{"", "mpi"}}, request.algorithms = {{"", "ring"}};
+  request.backends = {{"", "mpi"}};
+  request.algorithms = {{"", "ring"}};
   hosts.place(request);
   std::int64_t of_dp = 0, of_pp = 0;  // bytes of stage 1, whose ranks are 2 and 3
   for (const int rank : {2, 3}) {

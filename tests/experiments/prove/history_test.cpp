@@ -50,9 +50,13 @@ TEST_CASE("a difference is named by its first step and by its first tensor in th
   CHECK(named([](StepState& m) { m.prints["block.0.mlp.up.weight"] = 9; }) == "2 block.0.mlp.up.weight 1");
   CHECK(named([](StepState& m) { m.prints["block.0.mlp.up.weight"] = m.prints["mean/block.1.mlp.norm.gain"] = 9; }) ==
         "2 mean/block.1.mlp.norm.gain 2");
-  CHECK(named([](StepState& m) { m.prints["block.0.mlp.up.weight"] = 9, m.gradient_norm = 7; }) == "2 gradient norm 0");
   CHECK(named([](StepState& m) {
-          m.prints["gradient/embedding.weight"] = m.prints["norm.gain"] = 9, m.gradient_norm = 7;
+          m.prints["block.0.mlp.up.weight"] = 9;
+          m.gradient_norm = 7;
+        }) == "2 gradient norm 0");
+  CHECK(named([](StepState& m) {
+          m.prints["gradient/embedding.weight"] = m.prints["norm.gain"] = 9;
+          m.gradient_norm = 7;
         }) == "2 gradient/embedding.weight 1");
   CHECK(named([](StepState& m) { m.prints.erase("norm.gain"); }) == "2 norm.gain 1");
   CHECK(named([](StepState& m) { m.prints["head.weight"] = 1; }) == "2 head.weight 1");

@@ -61,11 +61,16 @@ TEST_CASE("line charts draw finite values, and break where a value is missing") 
 TEST_CASE("every kind of chart can be drawn at every width, and shows its values to a pointer") {
   const LineChart line = lines({{"a & b", {{1, 0.25, 0.2, 0.3}, {2, 0.5}}}, {"gray", {{1, 1}}, Line::Kind::other}});
   BarChart bars;
-  bars.title = "bars", bars.description = "one", bars.axis.unit = Unit::seconds, bars.parts = {"forward", "backward"};
+  bars.title = "bars";
+  bars.description = "one";
+  bars.axis.unit = Unit::seconds;
+  bars.parts = {"forward", "backward"};
   const std::string name = "a name without room beside its bar on a phone";
   bars.bars = {{.name = name, .parts = {1, 3}, .low = 3.5, .high = 4.5}};
   CellChart cells{.title = "cells", .description = "one", .row_name = "row", .column_name = "column"};
-  cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value of the cell", "one"}}};
+  cells.rows = {"r"};
+  cells.columns = {"1"};
+  cells.cells = {{{"A", "the value of the cell", "one"}}};
   for (const double width : {narrow_width, half_width, whole_width}) {
     for (const std::string& svg : {draw(line, width), draw(bars, width), draw(cells, width)}) {
       require_well_drawn(svg);
@@ -100,7 +105,9 @@ TEST_CASE("a series has one look in all charts of a page, whatever its place in 
   const LineChart one = lines({{"ring", {{1, 1}, {2, 2}}}, {"tree", {{1, 2}, {2, 1}}}});
   const LineChart other = lines({{"tree", {{1, 2}, {2, 1}}}, {"direct", {{1, 3}}}, {"ring", {{1, 1}, {2, 2}}}});
   CellChart cells{.title = "cells", .description = "one", .row_name = "row", .column_name = "column"};
-  cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value", "direct"}}},
+  cells.rows = {"r"};
+  cells.columns = {"1"};
+  cells.cells = {{{"A", "the value", "direct"}}};
   cells.series = {{"A", "direct"}};
   const std::string first = draw(one, looks), second = draw(other, looks, narrow_width), third = draw(cells, looks);
   const auto look_in = [](const std::string& svg, const std::string& name) {
@@ -127,7 +134,8 @@ TEST_CASE("dots have their names beside them where there is room, and hollow mar
   const std::size_t named = times(draw(chart), "class=\"beside\"");
   CHECK((named > 2 && named <= 6));  // names must not cover each other or a dot
   chart = lines({{"a", {{1, 1}, {2, 2}}}, {"held-out loss of a", {{1, 1}, {2, 1}}, Line::Kind::hollow, "a"}});
-  chart.hollow = "held-out loss", chart.note = "a < note";
+  chart.hollow = "held-out loss";
+  chart.note = "a < note";
   svg = draw(chart);
   CHECK(times(svg, "class=\"hollow s0\"") == 2);
   CHECK(times(svg, ">held-out loss</text>") == 1);
@@ -137,7 +145,9 @@ TEST_CASE("dots have their names beside them where there is room, and hollow mar
 TEST_CASE("a picture as a file needs nothing from the page") {
   const LineChart chart = lines({{"one", {{1, 1}, {2, 2}}}});
   CellChart cells{.title = "cells", .description = "one", .row_name = "row", .column_name = "column"};
-  cells.rows = {"r"}, cells.columns = {"1"}, cells.cells = {{{"A", "the value", "direct"}}};
+  cells.rows = {"r"};
+  cells.columns = {"1"};
+  cells.cells = {{{"A", "the value", "direct"}}};
   for (const std::string& svg : {as_file(draw(chart)), as_file(draw(cells))}) {
     CHECK(svg.starts_with("<svg "));
     CHECK_THAT(svg, says("xmlns=\"http://www.w3.org/2000/svg\" width=\"600\" height=\""));
@@ -161,7 +171,10 @@ TEST_CASE("long lines are thinned but keep their ends and their peaks") {
 
 TEST_CASE("the length of a bar is the sum of its parts") {
   BarChart chart;
-  chart.title = "bars", chart.description = "two", chart.axis.unit = Unit::seconds, chart.parts = {"a & b", "c"};
+  chart.title = "bars";
+  chart.description = "two";
+  chart.axis.unit = Unit::seconds;
+  chart.parts = {"a & b", "c"};
   require_well_drawn(draw(chart));
   chart.bars = {{.name = "first", .parts = {1, 3}}, {.name = "<second>", .parts = {2, absent}, .low = 1.5, .high = 2.5}};
   const std::string svg = draw(chart);
@@ -193,7 +206,9 @@ TEST_CASE("cells show a choice or an amount, and a chart without cells is well d
   chart.scale = {{0, "none"}, {1, "most"}};
   CHECK(times(draw(chart), "class=\"heat\"") == 1 + 2);
   CHECK_THAT(draw(chart), says(">most</text>"));
-  chart.rows.clear(), chart.columns.clear(), chart.cells.clear();
+  chart.rows.clear();
+  chart.columns.clear();
+  chart.cells.clear();
   require_well_drawn(draw(chart));
 }
 

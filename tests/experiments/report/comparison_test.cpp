@@ -34,30 +34,40 @@ TEST_CASE("only a significant loss of speed beyond the threshold counts as slowe
   MetricDifference other = fell;
   other.is_speed = false;
   CHECK(slower({other}, 0.05).empty());
-  other = fell, other.p = 0.2;
+  other = fell;
+  other.p = 0.2;
   CHECK(slower({other}, 0.05).empty());
-  other = fell, other.p = std::nan("");
+  other = fell;
+  other.p = std::nan("");
   CHECK(slower({other}, 0.05).empty());
-  other = fell, other.loss = -0.2;
+  other = fell;
+  other.loss = -0.2;
   CHECK(slower({other}, 0.05).empty());
 }
 
 TEST_CASE("a fall that the interval includes cannot be excluded, whichever way the estimate points") {
   MetricDifference wide{.name = "wide", .unit = Unit::seconds};
-  wide.is_speed = true, wide.loss = -0.1, wide.worst = 0.8, wide.p = 0.4;
+  wide.is_speed = true;
+  wide.loss = -0.1;
+  wide.worst = 0.8;
+  wide.p = 0.4;
   CHECK(perhaps_slower({wide}, 0.05).size() == 1);
   CHECK(perhaps_slower({wide}, 0.9).empty());
   MetricDifference other = wide;
-  other.loss = 0.3, other.p = 0.001;
+  other.loss = 0.3;
+  other.p = 0.001;
   CHECK(perhaps_slower({other}, 0.05).empty());  // significantly slower, so not "perhaps"
-  other = wide, other.is_speed = false;
+  other = wide;
+  other.is_speed = false;
   CHECK(perhaps_slower({other}, 0.05).empty());
-  other = wide, other.worst = std::nan("");
+  other = wide;
+  other.worst = std::nan("");
   CHECK(perhaps_slower({other}, 0.05).empty());
   Metric noisy = latency("x", 6, "a"), noisier = noisy, speed = noisy, speed_later = noisy;
   for (const char* launch : {"a0", "a2", "a4"}) noisier.launches[launch] *= 2;
   for (const char* launch : {"a1", "a3", "a5"}) noisier.launches[launch] /= 2;
-  speed_later.launches = noisier.launches, speed.more_is_better = speed_later.more_is_better = true;
+  speed_later.launches = noisier.launches;
+  speed.more_is_better = speed_later.more_is_better = true;
   for (const auto& found : {compare({noisy}, {noisier}), compare({speed}, {speed_later})}) {
     CHECK(slower(found.differences, 0.05).empty());
     CHECK(perhaps_slower(found.differences, 0.05).size() == 1);

@@ -164,9 +164,10 @@ TEST_CASE("no line of a picture is wider than the terminal, and control characte
     CHECK_FALSE(has(text, "\x1b"));
     int column = 0, widest = 0;
     for (const char c : text) {
-      if (c == '\n')
-        widest = std::max(widest, column), column = 0;
-      else
+      if (c == '\n') {
+        widest = std::max(widest, column);
+        column = 0;
+      } else
         column += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
     }
     CHECK(widest < std::max(columns, 2));

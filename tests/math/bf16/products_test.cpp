@@ -130,7 +130,10 @@ TEST_CASE("AVX512_BF16 rounds floats to words as bf16 rounds") {
   for (std::size_t i = 0; i < floats.size(); ++i)  // some values are halfway between two bf16 values
     floats[i] = i % 3 == 0 ? std::bit_cast<float>(static_cast<Word>(0x3f808000u + (i << 16)))
                            : static_cast<float>(random.uniform(i));
-  floats[1] = NAN, floats[2] = INFINITY, floats[4] = -3e38f, floats[5] = 3.4e38f;
+  floats[1] = NAN;
+  floats[2] = INFINITY;
+  floats[4] = -3e38f;
+  floats[5] = 3.4e38f;
   std::vector<Word> found(rows * columns / 2), wanted(found);
   Vectors::round_rows({floats.data(), columns}, rows, columns, {found.data(), columns / 2});
   PlainRounding::round_rows({floats.data(), columns}, rows, columns, {wanted.data(), columns / 2});

@@ -67,7 +67,10 @@ TEST_CASE("device: attention of some queries to some keys, of packed documents, 
         }
         const auto input = [&](const Tensor& qkv, const Tensor& keys, const Tensor& table, const Tensor& in_document) {
           AttentionInput in{.qkv = qkv, .keys = keys_alone(keys, shape, samples, sequence), .shape = shape};
-          if (continues) in.keys.first_token = in.keys.first_row = 20, in.keys.count -= 20;
+          if (continues) {
+            in.keys.first_token = in.keys.first_row = 20;
+            in.keys.count -= 20;
+          }
           in.continues = continues;
           in.dropout = drops(probability, queries);
           in.dropout.tokens.sequence = sequence;

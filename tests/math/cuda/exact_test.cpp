@@ -154,7 +154,8 @@ TEST_CASE("device: check() names the site of an addend that is too large", "[gpu
   };
   SumSite sound{.name = "sound", .sum = SumOf::token_gradients, .addends = 40}, large = sound, endless = sound,
                                                                                 other = sound;
-  large.name = "large", endless.name = "endless";
+  large.name = "large";
+  endless.name = "endless";
   add(1, sound);
   add(-1e8f, large);
   add(NAN, endless);

@@ -113,7 +113,8 @@ TEST_CASE("device: memory-bound kernels relative to a copy", "[gpu][!benchmark]"
   moves("adamw", 28 * weights.count(), [&] { adamw(step, std::array{range}, queue); });
   range.value = stored.slice();
   moves("adamw and rounding", 30 * weights.count(), [&] { adamw(step, std::array{range}, queue); });
-  range.value = {}, range.weights = stored.slice();
+  range.value = {};
+  range.weights = stored.slice();
   moves("adamw without masters", 24 * weights.count(), [&] { adamw(step, std::array{range}, queue); });
   moves("cast f32 to bf16", 6 * weights.count(), [&] { cast(weights.slice(), stored.slice(), queue); });
   SquareSum squares{.there = sum.slice().data};

@@ -119,7 +119,8 @@ TEST_CASE("random documents are uneven under zigzag, and nearly even under a bal
       zigzag += imbalance(std::vector(static_cast<std::size_t>(row.samples), fixed), positions) / 50;
       const double one =
           imbalance(balanced_cuts(TokenCut(row.sequence, row.ranks, &token_cut_named("balanced")), positions), positions);
-      mean += one / 50, most = std::max(most, one);
+      mean += one / 50;
+      most = std::max(most, one);
     }
     CHECK(zigzag > row.zigzag_mean);
     CHECK(mean < row.mean);
@@ -150,7 +151,8 @@ TEST_CASE("keys that no query of a rank sees are known, also those of other docu
 
 TrainingOptions options_for(const char* numerics, const Layout& layout, std::int64_t sequence = 41) {
   TrainingOptions options = test::options_for(numerics, layout);
-  options.shape.sequence = sequence, options.batch.packed = true;
+  options.shape.sequence = sequence;
+  options.batch.packed = true;
   options.context.cut = &token_cut_named("balanced");
   return options;
 }
@@ -177,7 +179,8 @@ TEST_CASE("with gather and a balanced cut, packed samples have the bits of one r
       is_one_rank(
           [&](const Layout& layout) {
             TrainingOptions options = options_for("exact", layout);
-            options.shape.family = family, options.recompute = recompute;
+            options.shape.family = family;
+            options.recompute = recompute;
             if (layout.stages() > 1) options.batch.micro = 3;
             return options;
           },
@@ -199,9 +202,16 @@ TEST_CASE("with a balanced cut, experts have the bits of one rank, however token
       {"balance by sequence", [](Experts&) {}},
       {"balance by steps", [](Experts& e) { e.balancing = BalanceOver::step; }},
       {"drops", [](Experts& e) { e.capacity = 0.75; }},
-      {"zipf", [](Experts& e) { e.routing = ForcedRouting::zipf, e.balance = 0; }},
+      {"zipf",
+       [](Experts& e) {
+         e.routing = ForcedRouting::zipf;
+         e.balance = 0;
+       }},
       {"zipf, balance by sequence", [](Experts& e) { e.routing = ForcedRouting::zipf; }},
-      {"all to one, with drops", [](Experts& e) { e.routing = ForcedRouting::one, e.capacity = 0.5; }}};
+      {"all to one, with drops", [](Experts& e) {
+         e.routing = ForcedRouting::one;
+         e.capacity = 0.5;
+       }}};
   for (const auto& [name, change] : ways) {
     INFO(name);
     is_one_rank(
@@ -221,7 +231,9 @@ TEST_CASE("with ring and a balanced cut, packed samples have the results of one 
   for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama}) {
     const auto options_of = [&](const Layout& layout) {
       TrainingOptions options = options_for("fast", layout);
-      options.shape.family = family, options.compute = DType::f64, options.context.scheme = &context_scheme_named("ring");
+      options.shape.family = family;
+      options.compute = DType::f64;
+      options.context.scheme = &context_scheme_named("ring");
       if (layout.stages() > 1) options.batch.micro = 3;
       return options;
     };

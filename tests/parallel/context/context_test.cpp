@@ -106,8 +106,11 @@ TEST_CASE("the elements that each scheme sends equal the closed forms, also with
                             .algorithms = {{"", "ring"}}};
         ModelShape& shape = request.options.shape;
         shape.sequence = sequence;
-        shape.heads = 16, shape.groups = groups, shape.width = 64;
-        request.options.context.scheme = &context_scheme_named(name), request.options.context.inner = inner;
+        shape.heads = 16;
+        shape.groups = groups;
+        shape.width = 64;
+        request.options.context.scheme = &context_scheme_named(name);
+        request.options.context.inner = inner;
         if (inner > groups / layout.shards()) continue;
         const TokenCut cut(sequence, layout.context_ranks(), request.options.context.cut);
         const std::int64_t samples = request.options.batch.global / layout.replicas();
@@ -154,7 +157,9 @@ TEST_CASE("the schemes that say so have the bits of one rank, with any cut of a 
 TEST_CASE("under ulysses, ranks that share key heads have the bits of one rank", "[threads]") {
   const auto options_of = [](const Layout& layout, std::int64_t groups) {
     TrainingOptions options = test::options_for("exact", layout);
-    options.shape.family = ModelFamily::llama, options.shape.groups = groups, options.shape.sequence = 53;
+    options.shape.family = ModelFamily::llama;
+    options.shape.groups = groups;
+    options.shape.sequence = 53;
     options.batch.packed = true;
     options.context.scheme = &context_scheme_named("ulysses");
     return options;
@@ -181,9 +186,16 @@ TEST_CASE("ranks that divide both sequences and experts have the bits of one ran
       {"balance by sequence", [](Experts&) {}},
       {"balance by steps", [](Experts& e) { e.balancing = BalanceOver::step; }},
       {"drops", [](Experts& e) { e.capacity = 0.75; }},
-      {"drops alone", [](Experts& e) { e.capacity = 0.75, e.balance = 0; }},
+      {"drops alone",
+       [](Experts& e) {
+         e.capacity = 0.75;
+         e.balance = 0;
+       }},
       {"zipf", [](Experts& e) { e.routing = ForcedRouting::zipf; }},
-      {"all to one, with drops", [](Experts& e) { e.routing = ForcedRouting::one, e.capacity = 0.5; }}};
+      {"all to one, with drops", [](Experts& e) {
+         e.routing = ForcedRouting::one;
+         e.capacity = 0.5;
+       }}};
   for (const auto& [name, change] : ways) {
     const auto options_of = [&change = change](const Layout& layout) {
       TrainingOptions options = test::options_for("exact", layout);
@@ -216,11 +228,15 @@ TEST_CASE("too few blocks, a scheme without the bits of one rank and axes betwee
   options.context.scheme = &context_scheme_named("ring");
   CHECK_THAT(test::refused([&] { check(options, parse_layout("dp1.cp2", 2)); }), says("exact numerics"));
   limits.context.cut = &token_cut_named("contiguous");
-  limits.context.scheme = &context_scheme_named("ulysses"), limits.shape.sequence = 64, limits.world = 5;
+  limits.context.scheme = &context_scheme_named("ulysses");
+  limits.shape.sequence = 64;
+  limits.world = 5;
   CHECK_THAT(
       test::refused([&] { require_fits(parse_layout("dp1.cp5", 5), limits); }),
       says("can neither divide nor share the key-value heads") && says("6 / tensor 1 = 6 is no multiple of context 5"));
-  limits.context.scheme = &context_scheme_named("gather"), limits.shape.sequence = 5, limits.world = 4;
+  limits.context.scheme = &context_scheme_named("gather");
+  limits.shape.sequence = 5;
+  limits.world = 4;
   CHECK(fits(parse_layout("dp1.cp4", 4), limits));
   limits.shape.sequence = 64;
   limits.shape.experts = {.count = 4, .chosen = 2, .ffn = 16};

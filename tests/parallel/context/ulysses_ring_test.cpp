@@ -118,9 +118,12 @@ TEST_CASE("a host has all tokens of its ranks, and under zigzag adjacent ranks h
 
 TrainingOptions options_for(const Layout& layout, ModelFamily family = ModelFamily::llama, bool packed = false) {
   TrainingOptions options = test::options_for("fast", layout);
-  options.shape.family = family, options.shape.sequence = 53;  // leaves of 4 tokens and a last leaf of 1
-  options.shape.heads = 12, options.shape.groups = 4;
-  options.compute = DType::f64, options.batch.packed = packed;
+  options.shape.family = family;
+  options.shape.sequence = 53;  // leaves of 4 tokens and a last leaf of 1
+  options.shape.heads = 12;
+  options.shape.groups = 4;
+  options.compute = DType::f64;
+  options.batch.packed = packed;
   options.context.scheme = &context_scheme_named("ulysses-ring");
   return options;
 }
@@ -146,7 +149,8 @@ TEST_CASE("with dropout, packed documents and unequal shares, ulysses-ring has t
         const Layout layout = parse_layout(word, 0);
         INFO(name_of(family) << ", " << word << ", inner " << inner << ", " << cut.name);
         TrainingOptions options = options_for(layout, family, packed);
-        options.context.cut = &cut, options.context.inner = inner;
+        options.context.cut = &cut;
+        options.context.inner = inner;
         const auto strays = [&](Mesh mesh, Memory& memory) -> std::string {
           const test::Seen seen = test::train(options, std::move(mesh), memory);
           for (std::size_t step = 0; step < seen.steps.size(); ++step)
@@ -173,7 +177,10 @@ TEST_CASE("across hosts, ulysses-ring sends only what its ring sends, and with 4
       PlanRequest request{.options = options_for(layout), .layout = layout, .hosts = hosts};
       request.backends = {{"", "mpi"}};
       ModelShape& shape = request.options.shape;
-      shape.sequence = sequence, shape.heads = 16, shape.groups = 4, shape.width = 64;
+      shape.sequence = sequence;
+      shape.heads = 16;
+      shape.groups = 4;
+      shape.width = 64;
       request.options.context.cut = &token_cut_named("contiguous");
       const TokenCut cut(sequence, 4, &token_cut_named("contiguous")),
           by_host = cut.joined(Numbers(hosts.begin(), hosts.end()));
@@ -191,7 +198,8 @@ TEST_CASE("across hosts, ulysses-ring sends only what its ring sends, and with 4
         const std::int64_t other = by_host.tokens(1 - host);
         CHECK(crossing("ulysses-ring") == 2 * h_kv / u * (2 * by_host.tokens(host) + other));
         CHECK(crossing("ulysses") == (2 * h + 2 * h_kv) / c * (cut.tokens(rank) * (c - u) + other));
-        crossing_ring += crossing("ulysses-ring"), crossing_ulysses += crossing("ulysses");
+        crossing_ring += crossing("ulysses-ring");
+        crossing_ulysses += crossing("ulysses");
       }
       CHECK(crossing_ring < crossing_ulysses);
       if (sequence == 64) CHECK(crossing_ulysses == crossing_ring * 10 / 6);  // (2h + 2h_kv) / 3h_kv r
@@ -221,7 +229,8 @@ TEST_CASE("numbers of ranks that do not fit ulysses-ring are refused, with numbe
   // ranks have started.
   const Layout layout = parse_layout("dp1.cp6", 0);
   TrainingOptions options = options_for(layout);
-  options.shape.heads = 6, options.shape.groups = 2;
+  options.shape.heads = 6;
+  options.shape.groups = 2;
   CHECK_THAT(test::refused([&] {
                plan_rank({.options = options, .layout = layout, .hosts = {0, 0, 0, 1, 1, 1}}, 0);
              }),

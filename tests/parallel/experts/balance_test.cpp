@@ -19,7 +19,9 @@ TrainingOptions balanced(const Layout& layout, double capacity = 0) {
   TrainingOptions options = test::options_for("exact", layout);
   options.shape = test::small_moe(capacity);
   Experts& experts = options.shape.experts;
-  experts.score = ScoreFunction::sigmoid, experts.bias = true, experts.bias_rate = rate,
+  experts.score = ScoreFunction::sigmoid;
+  experts.bias = true;
+  experts.bias_rate = rate;
   experts.balancing = BalanceOver::step;
   return options;
 }
@@ -51,7 +53,9 @@ TEST_CASE("biases make the loads of experts more equal") {
   const auto unevenness = [](bool biased) {  // mean squared deviation of the loads in the last of 30 steps
     HostMemory host;
     TrainingOptions options = balanced({});
-    options.shape.experts.bias = biased, options.shape.experts.bias_rate = 0.002, options.shape.experts.balance = 0;
+    options.shape.experts.bias = biased;
+    options.shape.experts.bias_rate = 0.002;
+    options.shape.experts.balance = 0;
     test::Run run(options, Mesh(), host);
     for (int step = 0; step < 30; ++step) run.training.step(run.read);
     double sum = 0;
@@ -67,7 +71,8 @@ TEST_CASE("evaluations and recomputation do not move the biases") {
   const test::Seen expected = test::Run(balanced({}), Mesh(), host).steps(3).seen;
   for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
     TrainingOptions options = balanced({});
-    options.recompute = recompute, options.batch.micro = 3;
+    options.recompute = recompute;
+    options.batch.micro = 3;
     test::Run run(options, Mesh(), host);
     for (int step = 0; step < 3; ++step) {
       const std::vector<float> before = biases_of(run.training);

@@ -51,7 +51,8 @@ TEST_CASE("recomputation, micro-batches and evaluations do not change the counts
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
       for (const std::int64_t micro_batch : {1, 4, 12}) {
         TrainingOptions options = options_on({}, capacity);
-        options.recompute = recompute, options.batch.micro = micro_batch;
+        options.recompute = recompute;
+        options.batch.micro = micro_batch;
         INFO(static_cast<int>(recompute) << ", micro-batches of " << micro_batch);
         CHECK(counts_alone(options) == expected);
       }

@@ -38,7 +38,12 @@ Expected expected_ratio(int hosts, double all_tokens) {
     double a = 0;
     const double b = std::popcount(set & of_other_hosts);
     for (int host = 1; host < hosts; ++host) a += (set >> (host * experts / hosts) & ((1U << (experts / hosts)) - 1)) != 0;
-    choices += 1, a1 += a, b1 += b, a2 += a * a, b2 += b * b, ab += a * b;
+    choices += 1;
+    a1 += a;
+    b1 += b;
+    a2 += a * a;
+    b2 += b * b;
+    ab += a * b;
   }
   const double r = a1 / b1;
   return {r, std::sqrt((a2 - 2 * r * ab + r * r * b2) / choices) / (b1 / choices * std::sqrt(all_tokens))};

@@ -152,7 +152,8 @@ TEST_CASE("a plan of the exchange counts the bytes of balanced routing", "[threa
             exchange.start_combine(exchange.dispatch(rows, nullptr, in_place(rows, context), home, here, context), home,
                                    here, context)();
           };
-          exchange_on(mesh, real), exchange_on(pretended, planned);
+          exchange_on(mesh, real);
+          exchange_on(pretended, planned);
           const Accounts sent = accounts_of(mesh), foreseen = accounts_of(pretended);
           for (std::size_t i = 0; i < operations; ++i)
             if (sent.at("ep").entries[i] != foreseen.at("ep").entries[i])
@@ -199,16 +200,26 @@ const Variation variations[] = {
     {"a capacity", [](TrainingOptions& o) { o.shape.experts.capacity = 0.8; }},
     {"balanced routing", [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::balanced; }},
     {"uniform routing, several micro-batches",
-     [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::uniform, o.batch.micro = 1; }},
+     [](TrainingOptions& o) {
+       o.shape.experts.routing = ForcedRouting::uniform;
+       o.batch.micro = 1;
+     }},
     {"zipf routing", [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::zipf; }},
     {"all tokens to the same experts", [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::one; }},
     {"all tokens to the same experts, drops",
-     [](TrainingOptions& o) { o.shape.experts.routing = ForcedRouting::one, o.shape.experts.capacity = 0.5; }},
+     [](TrainingOptions& o) {
+       o.shape.experts.routing = ForcedRouting::one;
+       o.shape.experts.capacity = 0.5;
+     }},
     {"one expert per token, in every block", [](TrainingOptions& o) { o.shape.experts.chosen = o.shape.experts.every = 1; }},
     {"the naive reducer", [](TrainingOptions& o) { o.replicas.reducer = ReducerKind::naive; }},
     {"buckets of one tensor", [](TrainingOptions& o) { o.replicas.bucket_bytes = 1; }},
     {"llama with norms of queries and keys",
-     [](TrainingOptions& o) { o.shape.family = ModelFamily::llama, o.shape.tied = false, o.shape.qk_norm = true; }},
+     [](TrainingOptions& o) {
+       o.shape.family = ModelFamily::llama;
+       o.shape.tied = false;
+       o.shape.qk_norm = true;
+     }},
 };
 
 TEST_CASE("training with divided experts has the same bits, whatever the other options are", "[threads]") {

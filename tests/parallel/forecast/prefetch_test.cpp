@@ -49,7 +49,8 @@ TEST_CASE("memory and bytes are as planned however many units ahead values are g
       const auto request_for = [&](std::int64_t units) {
         PlanRequest request{.options = options_of(layout, units), .layout = layout};
         if (in_file) request.options.offload = {true, true, true, folder.path().string(), 4096};
-        request.backends = {{"", "threads"}}, request.algorithms = {{"", "ring"}};
+        request.backends = {{"", "threads"}};
+        request.algorithms = {{"", "ring"}};
         return request;
       };
       for (const std::int64_t units : {1, 2, 3, 4, 8}) {
@@ -83,7 +84,10 @@ TEST_CASE("one unit and the units ahead are whole at once") {
     test::Pretence here(options, layout, 0);
     std::vector<std::int64_t> units;
     std::int64_t shards = 0, most = 0;
-    for (const Bucket& bucket : here.training.buckets().all()) units.push_back(4 * bucket.count), shards += 2 * bucket.count;
+    for (const Bucket& bucket : here.training.buckets().all()) {
+      units.push_back(4 * bucket.count);
+      shards += 2 * bucket.count;
+    }
     REQUIRE(units.size() == static_cast<std::size_t>(options.shape.layers) + 2);
     for (std::size_t first = 0; first < units.size(); ++first) {
       std::int64_t together = 0;
@@ -105,13 +109,15 @@ PlanRequest across(double flops) {
   Level level{.backend = "ucx", .ranks = 2};
   level.prices = {{"latency", {1e-6}}, {"cross", {1e9, 1e9, 1e9, 1e9, 1e9}}, {"copy", {1e9}}};
   Level network = level;
-  network.span = "network", network.hosts = 2;
+  network.span = "network";
+  network.hosts = 2;
   network.prices["link"] = {1e9};
   machine.levels = {level, network};
   const Layout layout = parse_layout("dp2.z3", 0);
   PlanRequest request{.options = test::hybrid_options("fast", layout), .layout = layout};
   request.options.shape.layers = 12;
-  request.backends = {{"", "ucx"}}, request.hosts = {0, 1};
+  request.backends = {{"", "ucx"}};
+  request.hosts = {0, 1};
   request.selector = std::make_shared<const Selector>(TuningTable{}, machine);
   return request;
 }

@@ -14,7 +14,9 @@ Machine machine() {
   Level level{.backend = "ucx", .ranks = 2};
   level.prices = {{"latency", {1e-6}}, {"cross", {1e9, 1e9, 1e9, 1e9, 1e9}}, {"copy", {1e9}}};
   Level network = level;
-  network.span = "network", network.hosts = 2, network.prices["link"] = {1e6};
+  network.span = "network";
+  network.hosts = 2;
+  network.prices["link"] = {1e6};
   m.levels = {level, network};
   return m;
 }

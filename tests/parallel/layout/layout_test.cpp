@@ -10,7 +10,9 @@ using namespace chorale;
 namespace {
 
 Layout layout_of(const std::array<std::int64_t, 3>& sizes, Layout rest = {}) {
-  rest["dp"] = sizes[0], rest["tp"] = sizes[1], rest["pp"] = sizes[2];
+  rest["dp"] = sizes[0];
+  rest["tp"] = sizes[1];
+  rest["pp"] = sizes[2];
   return rest;
 }
 
@@ -207,8 +209,11 @@ TEST_CASE("a batch must consist of whole micro-batches on every replica") {
   limits.global_batch = 20;
   CHECK_THAT(unfit("dp2.pp4.v2", limits),
              says("10 micro-batches are not a multiple of 4 stages") && says("try --global-batch-size 16 or 24"));
-  limits.world = 32, limits.micro_batch = 0, limits.global_batch = 3;
-  limits.shape.layers = 1, limits.shape.heads = limits.shape.groups = 1;
+  limits.world = 32;
+  limits.micro_batch = 0;
+  limits.global_batch = 3;
+  limits.shape.layers = 1;
+  limits.shape.heads = limits.shape.groups = 1;
   CHECK_THAT(unfit("dp32", limits), says("try --global-batch-size 32"));
   limits.shape.vocabulary = 1;
   CHECK_THAT(unfit("tp32", limits), says("no layout of 32 ranks fits"));

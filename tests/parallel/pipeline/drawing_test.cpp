@@ -99,8 +99,14 @@ TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self
 
 TEST_CASE("SVG diagrams have a time axis, and the same scale if they have the same frame") {
   PipelineTimeline quick = equal(planned("1f1b", {2, 2})), slow = quick;
-  for (PipelineEvent& event : quick.events) event.begins *= 0.01, event.ends *= 0.01;
-  for (PipelineEvent& event : slow.events) event.begins *= 0.03, event.ends *= 0.03;
+  for (PipelineEvent& event : quick.events) {
+    event.begins *= 0.01;
+    event.ends *= 0.01;
+  }
+  for (PipelineEvent& event : slow.events) {
+    event.begins *= 0.03;
+    event.ends *= 0.03;
+  }
   const auto lane_width = [](const std::string& svg) {
     const std::string lane = svg.substr(svg.find("class=\"lane\""));
     return std::stod(lane.substr(lane.find("width=\"") + 7));

@@ -49,7 +49,8 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
 TEST_CASE("if a stage is slow, as many results are on their way as planned", "[threads]") {
   const Layout layout = parse_layout("dp1.pp2.gpipe", 0);
   TrainingOptions options = options_for("fast", layout);
-  options.batch.micro = 3, options.shape.sequence = 64;
+  options.batch.micro = 3;
+  options.shape.sequence = 64;
   std::atomic<std::int64_t> samples_read = 0;
   CHECK(on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
           const int stage = mesh.pipeline().rank();

@@ -29,7 +29,8 @@ TEST_CASE("the innermost axis has neighboring ranks") {
     }
     for (const std::int64_t stage : {0, 1}) {
       Coordinates last{};
-      last[layout.axes->row_of("tp")] = 2, last[layout.axes->row_of("pp")] = stage;
+      last[layout.axes->row_of("tp")] = 2;
+      last[layout.axes->row_of("pp")] = stage;
       CHECK(coordinates_of(layout, rank_of_stage(layout, stage, true)) == last);
     }
   }

@@ -95,7 +95,9 @@ TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal 
                                          {"dp1.cp4", 67}}) {
       INFO(scheme.name << ", " << sequence << " tokens");
       PlanRequest request = request_for(parse_layout(word, 0), "ring");
-      request.options.shape.sequence = sequence, request.options.shape.groups = 2, request.options.batch.packed = true;
+      request.options.shape.sequence = sequence;
+      request.options.shape.groups = 2;
+      request.options.batch.packed = true;
       request.options.context = {&scheme, &token_cut_named("balanced")};
       const LayoutLimits limits{
           request.options.shape, request.layout.ranks(), request.options.batch.global, request.options.batch.micro,
@@ -115,7 +117,8 @@ TEST_CASE("under a balanced cut, experts send the planned bytes, apart from rows
       for (const double capacity : {0.0, 0.7}) {
         INFO((routing ? name_of(*routing) : learned_routing) << ", capacity " << capacity);
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
-        request.options.shape.sequence = 19, request.options.batch.packed = true;
+        request.options.shape.sequence = 19;
+        request.options.batch.packed = true;
         request.options.shape.experts = {
             .count = 6, .chosen = 2, .ffn = 24, .every = 2, .capacity = capacity, .balance = 0.01, .routing = routing};
         request.options.context.cut = &token_cut_named("balanced");
@@ -136,7 +139,9 @@ TEST_CASE("measured calls and bytes of context parallelism on two levels equal t
         if (cut.by_work) continue;  // refused: balanced_cut_test.cpp
         INFO(sequence << " tokens, " << cut.name << ", inner " << inner);
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
-        request.options.shape.heads = 12, request.options.shape.groups = 4, request.options.shape.sequence = sequence;
+        request.options.shape.heads = 12;
+        request.options.shape.groups = 4;
+        request.options.shape.sequence = sequence;
         request.options.context = {&context_scheme_named("ulysses-ring"), &cut, inner};
         request.hosts = hosts;
         for (const bool packed : {false, true}) {
@@ -241,7 +246,10 @@ TEST_CASE("measured calls and bytes equal the plan with every algorithm", "[thre
                                     parse_layout("dp4.z3", 0), parse_layout("dp2.tp2.z2.sp", 0)};
   for (const std::string& name : names)
     for (const Layout& layout : layouts)
-      if (fits_all_axes(name.c_str(), layout)) ran.insert(name), planned_is_measured(request_for(layout, name.c_str()));
+      if (fits_all_axes(name.c_str(), layout)) {
+        ran.insert(name);
+        planned_is_measured(request_for(layout, name.c_str()));
+      }
   CHECK(ran == names);
 }
 

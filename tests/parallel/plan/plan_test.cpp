@@ -28,7 +28,8 @@ TEST_CASE("difference() names the axis and operation whose traffic differs from 
   CHECK(difference(planned, made, false) == "tp all_reduce: planned 0 bytes to other hosts, sent 50");
   made = planned;
   constexpr auto exchange = static_cast<std::size_t>(Collective::all_to_all);
-  planned["tp"].entries[exchange] = {2, 64, 0, 64}, made["tp"].entries[exchange] = {2, 80, 0, 80};
+  planned["tp"].entries[exchange] = {2, 64, 0, 64};
+  made["tp"].entries[exchange] = {2, 80, 0, 80};
   CHECK(difference(planned, made, false) == "");
   CHECK(difference(planned, made, true) == "tp all_to_all: planned 2 calls and 64 bytes, made 2 and 80");
   made["tp"].entries[exchange].due = 72;
@@ -95,7 +96,10 @@ Account::Entry sent_by_all(const PlanRequest& request, const char* axis) {
   Account::Entry sum;
   for (int rank = 0; rank < request.layout.ranks(); ++rank) {
     const RankPlan plan = plan_rank(request, rank);
-    for (const Account::Entry& entry : plan.axes.at(axis).entries) sum.bytes += entry.bytes, sum.crossing += entry.crossing;
+    for (const Account::Entry& entry : plan.axes.at(axis).entries) {
+      sum.bytes += entry.bytes;
+      sum.crossing += entry.crossing;
+    }
   }
   return sum;
 }
@@ -152,7 +156,8 @@ TEST_CASE("a pipeline sends one message per boundary, micro-batch and direction"
       std::int64_t calls = 0, bytes = 0;
       for (int rank = 0; rank < stages * tensor; ++rank) {
         const Account::Entry entry = plan_rank(request, rank).axes.at("pp").entries[messages];
-        calls += entry.calls, bytes += entry.bytes;
+        calls += entry.calls;
+        bytes += entry.bytes;
       }
       const std::int64_t bsh = request.options.shape.sequence * request.options.shape.width;
       const std::int64_t crossings = 2 * (stages * chunks - 1) * micro_batches;
@@ -166,8 +171,12 @@ TEST_CASE("the FLOPs of all ranks add up to the model's") {
   for (const char* kind : {"gpt2", "llama", "experts", "experts by zipf"})
     for (const int world : {1, 2, 4, 6, 8}) {
       ModelShape shape = request_for({}, "ring").options.shape;
-      if (std::string(kind) == "llama")
-        shape.family = ModelFamily::llama, shape.tied = false, shape.head = 10, shape.qk_norm = true;
+      if (std::string(kind) == "llama") {
+        shape.family = ModelFamily::llama;
+        shape.tied = false;
+        shape.head = 10;
+        shape.qk_norm = true;
+      }
       if (std::string(kind).starts_with("experts"))
         shape.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 12, .every = 2};
       if (std::string(kind) == "experts by zipf") shape.experts.routing = ForcedRouting::zipf;
@@ -210,7 +219,8 @@ TEST_CASE("a layout has room if and only if the limit is at least the peak of it
   for (const Layout& layout : layouts) {
     PlanRequest request = request_for(layout, "ring");
     request.options.shape.vocabulary = 60;  // the first tensor rank has at most one block more than the last
-    request.options.batch.global = 24, request.options.batch.micro = 1;
+    request.options.batch.global = 24;
+    request.options.batch.micro = 1;
     const OptionsOf options_of = [&](const Layout&) { return request.options; };
     const std::int64_t most = most_bytes(request);
     INFO(to_string(layout) << ", " << most << " bytes");
@@ -226,7 +236,9 @@ TEST_CASE("a layout has room if and only if the limit is at least the peak of it
 TEST_CASE("under ZeRO-2 a layout has room for less than the values and gradients of the model") {
   const Layout layout = parse_layout("dp16.z2", 0);
   PlanRequest request = request_for(layout, "ring");
-  request.options.shape.layers = 48, request.options.batch.global = 16, request.options.batch.micro = 1;
+  request.options.shape.layers = 48;
+  request.options.batch.global = 16;
+  request.options.batch.micro = 1;
   request.options.optimizer.kind = OptimizerKind::sgd;
   const std::int64_t most = most_bytes(request);
   REQUIRE(most < 2 * 4 * request.options.shape.parameters());

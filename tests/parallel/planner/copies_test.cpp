@@ -14,7 +14,8 @@ struct Placed {
 
 StepRequest placed_step(const Placed& placed, std::int64_t batch = 64) {
   StepRequest request = small_step(placed.layout, batch);
-  request.system.host.offload = 10e9, request.system.host.memory = 200e9;
+  request.system.host.offload = 10e9;
+  request.system.host.memory = 200e9;
   TrainingOptions& o = request.plan.options;
   o.offload = {.parameters = placed.parameters,
                .gradients = placed.gradients,

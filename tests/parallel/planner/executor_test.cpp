@@ -41,7 +41,8 @@ struct Stage {
   }
   void add(StageCost::Part& part, const Script::Call& call, bool waits) {
     const int number = static_cast<int>(cost.calls.size());
-    cost.calls.push_back(call), cost.after.push_back(0);
+    cost.calls.push_back(call);
+    cost.after.push_back(0);
     part.acts.push_back({.kind = Act::Kind::begin, .call = number});
     if (waits) part.acts.push_back({.kind = Act::Kind::wait, .call = number});
   }
@@ -51,14 +52,17 @@ ExecutedStep executed(const std::string& name, std::int64_t stages, std::int64_t
                       std::int64_t bytes) {
   const PipelineSchedule schedule = find_pipeline_schedule(name)->plan({stages, micro_batches, chunks});
   System system = small_system();
-  system.host.accelerators = 1, system.network.adapters = 1;
+  system.host.accelerators = 1;
+  system.network.adapters = 1;
   RankGroup pipeline{"pp", "pp", {}};
   std::vector<int> scripts;
   std::vector<std::int64_t> numbers;
   std::vector<std::unique_ptr<Stage>> all;
   std::vector<const StageCost*> costs;
   for (int stage = 0; stage < stages; ++stage) {
-    pipeline.ranks.push_back(stage), scripts.push_back(stage), numbers.push_back(stage);
+    pipeline.ranks.push_back(stage);
+    scripts.push_back(stage);
+    numbers.push_back(stage);
     all.push_back(std::make_unique<Stage>(schedule, stage, bytes));
     costs.push_back(&all.back()->cost);
   }
@@ -104,7 +108,8 @@ TEST_CASE("one rank takes the time of its kernels") {
 TEST_CASE("sums of gradients on hosts of one rank take what a ring takes") {
   StepRequest request = small_step("dp4");
   request.system.accelerator.bandwidth = request.system.accelerator.products[0].flops = 1e18;  // kernels take no time
-  request.system.host.accelerators = 1, request.system.network = {.adapters = 1, .adapter = 1e9};
+  request.system.host.accelerators = 1;
+  request.system.network = {.adapters = 1, .adapter = 1e9};
   request.plan.options.replicas.bucket_bytes = std::int64_t{1} << 40;
   const double bytes = 4.0 * static_cast<double>(request.plan.options.shape.parameters());
   CHECK(predict_step(request).seconds == Approx(2 * 3.0 / 4 * bytes / 1e9).epsilon(1e-4));
@@ -116,7 +121,8 @@ TEST_CASE("classes of ranks give the same times as every rank by itself, bit for
                              "dp4.rep2.z3.hpz", "dp4.tp3", "dp2.tp3.pp2", "dp6");
   for (const std::int64_t batch : {96, 192}) {
     StepRequest request = small_step(word, batch);
-    request.system.host.latency = 3e-6, request.system.network.latency = 7e-6;
+    request.system.host.latency = 3e-6;
+    request.system.network.latency = 7e-6;
     request.system.software.launch = 5e-6;
     const PredictedStep folded = predict_step(request);
     request.folded = false;

@@ -56,7 +56,8 @@ TEST_CASE("no kernel is faster than its bytes, and each takes its time to start"
   CHECK(seconds(system, thin) == Approx(thin.bytes / 1e12).epsilon(1e-3));
   const KernelWork pass{.work = Work::elements, .amount = 1e9, .bytes = 1e9};
   CHECK(seconds(system, pass) == Approx(1e-3).epsilon(approximately));
-  system.accelerator.streamed = 0.5, system.accelerator.start = 1e-3;
+  system.accelerator.streamed = 0.5;
+  system.accelerator.start = 1e-3;
   CHECK(seconds(system, pass) == Approx(3e-3).epsilon(approximately));
 }
 

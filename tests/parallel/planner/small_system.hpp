@@ -21,9 +21,11 @@ inline StepRequest small_step(const std::string& layout, std::int64_t batch = 16
   o.shape = {.layers = 8, .heads = 24, .groups = 24, .width = 768, .ffn = 3072, .sequence = 128, .vocabulary = 1152};
   o.shape.equal_parts = true;
   o.compute = DType::bf16;
-  o.batch.micro = 1, o.batch.global = batch;
+  o.batch.micro = 1;
+  o.batch.global = batch;
   request.plan.layout = parse_layout(layout, 0);
-  request.plan.backends = {{"", "mpi"}}, request.plan.algorithms = {{"", "ring"}, {"world", "auto"}};
+  request.plan.backends = {{"", "mpi"}};
+  request.plan.algorithms = {{"", "ring"}, {"world", "auto"}};
   request.plan.selector = std::make_shared<const Selector>();
   return request;
 }

@@ -38,22 +38,30 @@ TEST_CASE("if the newest set of files is damaged, the previous one is loaded; if
   const auto expect_fallback = [&] {
     CHECK(step_loaded(folder) == 10);
     CHECK_THROWS_AS(step_loaded(newest), Error);
-    put_bytes(file, data), put_bytes(manifest, text);
+    put_bytes(file, data);
+    put_bytes(manifest, text);
     CHECK(step_loaded(folder) == 20);
   };
-  fs::remove(file), expect_fallback();
+  fs::remove(file);
+  expect_fallback();
   fs::remove(manifest);
   CHECK(step_loaded(folder) == 10);
   put_bytes(manifest, text);
-  put_bytes(file, data.substr(0, data.size() - 1)), expect_fallback();
-  put_bytes(file, data + "x"), expect_fallback();
-  put_bytes(file, ""), expect_fallback();
-  put_bytes(manifest, text.substr(0, 20)), expect_fallback();
-  fs::copy_file(folder / "step-10" / "rank-0.safetensors", file, fs::copy_options::overwrite_existing), expect_fallback();
+  put_bytes(file, data.substr(0, data.size() - 1));
+  expect_fallback();
+  put_bytes(file, data + "x");
+  expect_fallback();
+  put_bytes(file, "");
+  expect_fallback();
+  put_bytes(manifest, text.substr(0, 20));
+  expect_fallback();
+  fs::copy_file(folder / "step-10" / "rank-0.safetensors", file, fs::copy_options::overwrite_existing);
+  expect_fallback();
   fs::rename(newest, folder / "elsewhere");  // now the link `latest` is dangling
   CHECK(step_loaded(folder) == 10);
   fs::rename(folder / "elsewhere", newest);
-  fs::rename(file, folder / "away"), fs::create_symlink("../away", file);
+  fs::rename(file, folder / "away");
+  fs::create_symlink("../away", file);
   CHECK_THROWS_WITH(step_loaded(newest), says("it is a link"));
   fs::rename(folder / "away", file);
 

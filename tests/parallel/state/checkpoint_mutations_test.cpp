@@ -53,7 +53,10 @@ class Damage {
     switch (const std::size_t kind = below(8)) {
       case 0: fs::remove(newest_ / names_[file]); return {file};
       case 1: return from_older_set(file);
-      case 2: put(rank, good_[other]), put(other, good_[rank]); return {rank, other};
+      case 2:
+        put(rank, good_[other]);
+        put(other, good_[rank]);
+        return {rank, other};
       case 3: bytes.resize(below(bytes.size())); return put(file, bytes);
       case 4: return put(file, bytes + std::string(1 + below(100), 'x'));
       default: return put(file, changed(std::move(bytes), file, kind == 5 ? 1 : 1 + below(64)));

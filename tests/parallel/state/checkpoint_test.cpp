@@ -66,11 +66,13 @@ class Far final : public Memory {
   void* take(std::int64_t bytes) override { return host_.take(bytes); }
   void give_back(void* place, std::int64_t bytes) noexcept override { host_.give_back(place, bytes); }
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override {
-    written += bytes, largest = std::max(largest, bytes);
+    written += bytes;
+    largest = std::max(largest, bytes);
     host_.copy_in(to, from_host, bytes);
   }
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override {
-    read += bytes, largest = std::max(largest, bytes);
+    read += bytes;
+    largest = std::max(largest, bytes);
     host_.copy_out(to_host, from, bytes);
   }
   std::int64_t read = 0, written = 0, largest = 0;
@@ -149,7 +151,8 @@ TEST_CASE("ranks with file systems of their own save to each of them, and load o
   }
   for (const int rank : {1, 2, 4}) fs::copy(there / names[static_cast<std::size_t>(rank)], here);
   CHECK(load() == "");
-  fs::remove(here / names[1]), fs::remove(there / names[1]);    // if no host has a file, the previous set is loaded
+  fs::remove(here / names[1]);
+  fs::remove(there / names[1]);                                 // if no host has a file, the previous set is loaded
   CHECK(load().find("hosts lack files") != std::string::npos);  // files of step 3 are still on two file systems
 }
 
@@ -206,7 +209,8 @@ TEST_CASE("a checkpoint of another model is refused, and the error names the fir
   Log log = quiet();
   const Checkpoint checkpoint = Checkpoint::open(folder, log);
   KnownState state = whole_state();
-  state.tensors[2].shape = {18}, state.tensors[3].name = "other";
+  state.tensors[2].shape = {18};
+  state.tensors[3].name = "other";
   CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("of another model\n") &&
                                                         says("\"norm.gain\": shape [17] and type bf16 in") &&
                                                         says("but shape [18] and type bf16 here\n"));
@@ -271,7 +275,8 @@ TEST_CASE("parts that leave a gap are not saved") {
 TEST_CASE("save checkpoints into TEST_FOLDER", "[.checkpoint-writer]") {
   for (const std::int64_t step : {10, 20, 30, 40, 30}) {
     save_step(needed("TEST_FOLDER"), step);
-    std::printf("saved %lld\n", static_cast<long long>(step)), std::fflush(stdout);
+    std::printf("saved %lld\n", static_cast<long long>(step));
+    std::fflush(stdout);
   }
 }
 

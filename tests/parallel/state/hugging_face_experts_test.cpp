@@ -109,7 +109,8 @@ TEST_CASE("an unsupported model with experts is refused, and the error names the
 TEST_CASE("which blocks of a Qwen3-MoE have experts must be every n-th") {
   const auto interval = [](std::int64_t layers, std::int64_t step, const std::string& dense) {
     ModelShape shape = qwen3_moe();
-    shape.layers = layers, shape.experts.every = step;
+    shape.layers = layers;
+    shape.experts.every = step;
     std::string config = config_of_shape(shape, DType::f32);
     config.replace(config.find("\"mlp_only_layers\": []"), 21, "\"mlp_only_layers\": " + dense);
     return shape_of_config(config, "there/config.json").experts;

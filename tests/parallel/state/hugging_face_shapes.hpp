@@ -16,7 +16,12 @@ struct Host {
 inline ModelShape small_dense(ModelFamily family) {
   ModelShape shape{
       .family = family, .layers = 2, .heads = 4, .groups = 4, .width = 8, .ffn = 12, .sequence = 5, .vocabulary = 11};
-  if (shape.llama()) shape.groups = 2, shape.tied = false, shape.epsilon = 1e-6, shape.rotary_base = 5e5;
+  if (shape.llama()) {
+    shape.groups = 2;
+    shape.tied = false;
+    shape.epsilon = 1e-6;
+    shape.rotary_base = 5e5;
+  }
   return shape;
 }
 
@@ -29,8 +34,11 @@ inline ModelShape mixtral() {
 // The heads together are wider than the model, and the first block is dense.
 inline ModelShape qwen3_moe() {
   ModelShape shape = mixtral();
-  shape.head = 6, shape.qk_norm = true, shape.ffn = 20;
-  shape.experts.every = 2, shape.experts.before_choice = true;
+  shape.head = 6;
+  shape.qk_norm = true;
+  shape.ffn = 20;
+  shape.experts.every = 2;
+  shape.experts.before_choice = true;
   return shape;
 }
 

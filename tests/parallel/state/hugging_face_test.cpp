@@ -84,7 +84,10 @@ TEST_CASE("import accepts shards, names without a prefix, and tensors that the s
   for (int half : {0, 1}) {
     const std::string file = fmt::format("model-{}.safetensors", half);
     std::vector<safetensors::Entry> renamed = halves[half];
-    for (auto& entry : renamed) map += fmt::format("\"{}\":\"{}\",", entry.name, file), entry.name = entry.name.substr(12);
+    for (auto& entry : renamed) {
+      map += fmt::format("\"{}\":\"{}\",", entry.name, file);
+      entry.name = entry.name.substr(12);
+    }
     if (half == 1) renamed.push_back({"h.0.attn.bias", DType::u8, {2}});
     safetensors::Writer writer(folder / "shards" / file.c_str(), renamed);
     for (const auto& entry : halves[half]) writer.write(whole.data(entry));
@@ -163,9 +166,11 @@ TEST_CASE("a folder whose configuration contradicts its weights is refused") {
   shape.ffn = 16;
   CHECK_THROWS_WITH(promise(),
                     says("\"model.layers.0.mlp.gate_proj.weight\" has shape [12, 8] and type f32, expected shape [16, 8]"));
-  shape.ffn = 12, shape.layers = 1;
+  shape.ffn = 12;
+  shape.layers = 1;
   CHECK_THROWS_WITH(promise(), says("does not belong to this model"));
-  shape.layers = 2, shape.tied = true;
+  shape.layers = 2;
+  shape.tied = true;
   CHECK(promise() == 2 * 6 + 2);
 }
 
@@ -196,7 +201,8 @@ TEST_CASE("any part of a tensor is read without the rest") {
           Shard shard{.dim = dim};
           if (dim >= 0) {
             const std::int64_t length = whole.shape()[static_cast<std::size_t>(dim)];
-            shard.first = length * cut / 3, shard.length = length * (cut + 1) / 3 - shard.first;
+            shard.first = length * cut / 3;
+            shard.length = length * (cut + 1) / 3 - shard.first;
           }
           const std::int64_t all = resolved({.shard = shard}, whole.shape()).count;
           for (const auto& [first, count] :

@@ -131,10 +131,17 @@ class Exchange {
 
 inline Metadata known_metadata(std::int64_t step) {
   Metadata metadata;
-  metadata.step = step, metadata.cursor = 8 * step, metadata.seed = 0xfedcba9876543210, metadata.loss_scale = 0.1,
-  metadata.good_steps = 3, metadata.patience = 1, metadata.updates = step - 2;
-  metadata.model.layers = 2, metadata.model.epsilon = 1e-6;
-  metadata.blocks = {{"tokens", 64}}, metadata.config = "lr = 0.1\nname = \"é\"\n";
+  metadata.step = step;
+  metadata.cursor = 8 * step;
+  metadata.seed = 0xfedcba9876543210;
+  metadata.loss_scale = 0.1;
+  metadata.good_steps = 3;
+  metadata.patience = 1;
+  metadata.updates = step - 2;
+  metadata.model.layers = 2;
+  metadata.model.epsilon = 1e-6;
+  metadata.blocks = {{"tokens", 64}};
+  metadata.config = "lr = 0.1\nname = \"é\"\n";
   return metadata;
 }
 

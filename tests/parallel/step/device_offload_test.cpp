@@ -23,7 +23,8 @@ struct DeviceRun {
 
 TrainingOptions options_on(const Layout& layout, const char* numerics, DType compute) {
   TrainingOptions options = test::options_for(numerics, layout);
-  options.compute = compute, options.batch.micro = 4;
+  options.compute = compute;
+  options.batch.micro = 4;
   return options;
 }
 
@@ -50,7 +51,8 @@ TEST_CASE("device: offload to the host changes no bit in exact numerics", "[gpu]
       plain[word] = std::move(device.run.seen);
     }
     for (const UpdateTime update : {UpdateTime::after, UpdateTime::speculative}) {
-      options.offload = to_host(places), options.update = update;
+      options.offload = to_host(places);
+      options.update = update;
       DeviceRun offloaded(plugin, options, layout);
       offloaded.run.steps(3).seen.held_out = offloaded.run.training.evaluate(offloaded.run.read, 7);
       CHECK(test::difference(plain[word], offloaded.run.seen) == "");

@@ -52,7 +52,8 @@ TEST_CASE("device: the host also waits for every routing, and once to move biase
   CHECK(waits() == 1 + 4);
   experts.balancing = BalanceOver::step;
   CHECK(waits() == 1 + 4);
-  experts.score = ScoreFunction::sigmoid, experts.bias = true;
+  experts.score = ScoreFunction::sigmoid;
+  experts.bias = true;
   CHECK(waits() == 1 + 4 + 1);
 }
 

@@ -29,9 +29,11 @@ TEST_CASE("ranks send and hold 2 bytes for each bf16 element of a sum, and gathe
       const Layout layout = parse_layout(word, 0);
       PlanRequest request{.options = options_of(layout, sums), .layout = layout};
       constexpr std::int64_t m = 2;  // micro-batches
-      request.options.batch.micro = 1, request.options.batch.global = m * s * r;
+      request.options.batch.micro = 1;
+      request.options.batch.global = m * s * r;
       request.options.shape = test::odd_shape();
-      request.backends = {{"", "threads"}}, request.algorithms = {{"", "ring"}};
+      request.backends = {{"", "threads"}};
+      request.algorithms = {{"", "ring"}};
       test::Pretence here(request.options, layout, 0);
       const auto [psi, table] = test::sizes_of(here.training.buckets(), s * r);
       const RankPlan plan = plan_rank(request, 0);
@@ -59,7 +61,8 @@ TEST_CASE("every sum of gradients over ranks takes half the bytes in bf16") {
     for (int rank = 0; rank < layout.ranks(); ++rank) {
       const auto plan_in = [&](DType sums) {
         PlanRequest request{.options = options_of(layout, sums), .layout = layout};
-        request.backends = {{"", "threads"}}, request.algorithms = {{"", "ring"}};
+        request.backends = {{"", "threads"}};
+        request.algorithms = {{"", "ring"}};
         return plan_rank(request, rank);
       };
       const RankPlan wide = plan_in(DType::f32), narrow = plan_in(DType::bf16);
@@ -97,7 +100,11 @@ class Watching final : public Reducer {
  public:
   Watching(std::unique_ptr<Reducer> inner, Training& training, std::vector<Gradients>& seen)
       : inner_(std::move(inner)), training_(training), seen_(seen) {}
-  void begin(std::int64_t micro_batches) override { seen_.clear(), ready_ = 0, inner_->begin(micro_batches); }
+  void begin(std::int64_t micro_batches) override {
+    seen_.clear();
+    ready_ = 0;
+    inner_->begin(micro_batches);
+  }
   void ready(const Parameter& parameter) override {
     const std::size_t micro_batch = ready_++ / training_.parameters().size();
     seen_.resize(micro_batch + 1);
@@ -156,7 +163,8 @@ TEST_CASE("each element of a bf16 gradient is that of a reference that rounds ev
                 run.training.replace_reducer(
                     [&](auto inner) { return std::make_unique<Watching>(std::move(inner), run.training, seen[rank]); });
                 const StepResult result = run.training.step(run.read);
-                norms[rank] = result.gradient_norm, tokens[rank] = static_cast<double>(result.tokens);
+                norms[rank] = result.gradient_norm;
+                tokens[rank] = static_cast<double>(result.tokens);
                 for (const Bucket& bucket : run.training.buckets().all())
                   run.training.buckets().in_memory(
                       bucket.gradient_shard, Category::grads, Use::read, [&](const Tensor& here) {
@@ -176,7 +184,10 @@ TEST_CASE("each element of a bf16 gradient is that of a reference that rounds ev
           for (const auto& [name, elements] : sums[rank])
             for (const auto& [i, value] : elements) {
               wrong += value != sum_of(seen, group, layout.zero >= 2, name, static_cast<std::size_t>(i));
-              if (rank < group) ++count, squares += double{value} * value;
+              if (rank < group) {
+                ++count;
+                squares += double{value} * value;
+              }
             }
         CHECK(wrong == 0);
         CHECK(count > 0);
@@ -194,7 +205,10 @@ TEST_CASE("with bf16 gradients, losses and norms stay near those with f32 gradie
         TrainingOptions options = options_of(layout, sums);
         options.compute = compute;
         if (layout.expert_ranks() > 1) options.shape = test::small_moe(0.75);
-        if (compute == DType::f16) options.scaler.dynamic = true, options.scaler.scale = 1 << 14;
+        if (compute == DType::f16) {
+          options.scaler.dynamic = true;
+          options.scaler.scale = 1 << 14;
+        }
         return test::seen_on(layout, options, "auto");
       };
       INFO(word << " " << name_of(compute));
@@ -224,7 +238,8 @@ TEST_CASE("with bf16 gradients, offloading changes no bit", "[threads]") {
 TEST_CASE("the type of gradients cannot be chosen in exact numerics and in f64") {
   const auto refused = [](const char* numerics, DType compute, DType sums) {
     TrainingOptions options = test::options_for(numerics, {});
-    options.compute = compute, options.replicas.gradient_sums = sums;
+    options.compute = compute;
+    options.replicas.gradient_sums = sums;
     return test::refused([&] { plan_rank({.options = options, .layout = {}}, 0); });
   };
   CHECK_THAT(refused("exact", DType::f32, DType::bf16),

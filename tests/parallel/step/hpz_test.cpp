@@ -63,7 +63,9 @@ TEST_CASE("with ring, secondary shards have the bytes of the closed forms") {
       PlanRequest request{.options = test::hybrid_options("fast", layout), .layout = layout};
       constexpr std::int64_t m = 3;  // micro-batches
       const std::int64_t n = s * r;
-      request.options.batch.micro = 1, request.options.batch.global = m * n, request.options.shape = shape;
+      request.options.batch.micro = 1;
+      request.options.batch.global = m * n;
+      request.options.shape = shape;
       request.backends = {{"", "threads"}};
       test::Pretence here(request.options, layout, 0);
       const auto [psi, table] = test::sizes_of(here.training.buckets(), n);

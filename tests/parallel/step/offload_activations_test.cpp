@@ -66,7 +66,10 @@ TEST_CASE("activations in a file change no bit of any type, or with all else the
       INFO(name_of(compute) << (all ? ", all" : ""));
       TrainingOptions options = recomputing("fast", layout);
       options.compute = compute;
-      if (compute == DType::f16) options.scaler.dynamic = true, options.scaler.scale = 1 << 14;
+      if (compute == DType::f16) {
+        options.scaler.dynamic = true;
+        options.scaler.scale = 1 << 14;
+      }
       const test::Seen plain = test::trained(options, layout);
       options.offload = to_file(folder);
       if (all) options.offload.parameters = options.offload.gradients = options.offload.optimizer = true;
@@ -88,7 +91,8 @@ TEST_CASE("the bytes of kept inputs are those of the formula, of the plan and of
         Row{"dp1.pp2", 1}, Row{"dp1.pp4", 1}}) {
     const Layout layout = parse_layout(word, 0);
     TrainingOptions options = recomputing("fast", layout);
-    options.memory.partition_activations = partition, options.offload = to_file(folder);
+    options.memory.partition_activations = partition;
+    options.offload = to_file(folder);
     INFO(word << (partition ? ", partitioned" : ""));
     CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, mesh.world().rank());
@@ -169,7 +173,8 @@ TEST_CASE("with activations in a file, the peak of memory does not grow with the
 TEST_CASE("without full recomputation, activations cannot be offloaded") {
   for (const Recompute recompute : {Recompute::none, Recompute::selective}) {
     TrainingOptions options = test::options_for("fast", {});
-    options.recompute = recompute, options.offload.activations = true;
+    options.recompute = recompute;
+    options.offload.activations = true;
     CHECK_THAT(test::refused([&] { plan_rank({.options = options, .layout = Layout{}}, 0); }),
                says("only the inputs of blocks") && says("--recompute full"));
   }

@@ -67,9 +67,14 @@ TEST_CASE("offloading changes no bit of any type and optimizer, with or without 
         if (!masters && compute != DType::bf16) continue;
         INFO(name_of(compute) << ", " << name_of(optimizer) << ", " << masters);
         TrainingOptions options = test::options_for("fast", layout);
-        options.compute = compute, options.optimizer.kind = optimizer, options.optimizer.masters = masters;
+        options.compute = compute;
+        options.optimizer.kind = optimizer;
+        options.optimizer.masters = masters;
         options.batch.micro = 2;
-        if (compute == DType::f16) options.scaler.dynamic = true, options.scaler.scale = 1 << 14;
+        if (compute == DType::f16) {
+          options.scaler.dynamic = true;
+          options.scaler.scale = 1 << 14;
+        }
         const test::Seen plain = trained(options, layout);
         options.offload = offload({true, true, true}, folder.path());
         CHECK(test::difference(plain, trained(options, layout)) == "");
@@ -89,7 +94,9 @@ TEST_CASE("the bytes of a step are those of the formula, of the plan and of the 
   for (const auto& [compute, sums] :
        {std::pair{DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}}) {
     TrainingOptions options = test::options_for("fast", parse_layout("dp1.z3", 0));
-    options.compute = compute, options.replicas.gradient_sums = sums, options.batch.micro = 6,
+    options.compute = compute;
+    options.replicas.gradient_sums = sums;
+    options.batch.micro = 6;
     options.offload = offload({true, true, true}, folder.path());
     HostMemory host;
     test::Run run(options, Mesh(parse_layout("dp1.z3", 1)), host);
@@ -128,7 +135,8 @@ TEST_CASE("memory with offload is as planned, and nothing but windows and the un
   for (const char* word : {"dp1.z3", "dp2.z3", "dp2.z2", "dp1.pp2.z3"}) {
     const Layout layout = parse_layout(word, 0);
     TrainingOptions options = test::options_for("fast", layout);
-    options.batch.micro = 3, options.offload = offload({layout.zero == 3, layout.zero >= 2, true}, folder.path());
+    options.batch.micro = 3;
+    options.offload = offload({layout.zero == 3, layout.zero >= 2, true}, folder.path());
     CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
             const int rank = mesh.world().rank();
             const RankPlan plan = plan_rank({.options = options, .layout = layout}, rank);
@@ -161,7 +169,8 @@ TEST_CASE("the fingerprint of a state in a file is that of the same state in mem
 TEST_CASE("what remains in memory decides whether a layout has room, and the error says what to place in a file") {
   const Layout layout = parse_layout("dp1.z3", 0);
   TrainingOptions options = test::options_for("fast", layout);
-  options.shape.layers = 24, options.batch.micro = 1;
+  options.shape.layers = 24;
+  options.batch.micro = 1;
   options.offload = offload({false, false, false}, ".");
   const OptionsOf options_of = [&](const Layout&) { return options; };
   const auto peak = [&](const Places& places) {

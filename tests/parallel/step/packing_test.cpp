@@ -28,7 +28,8 @@ StepResult step_on(const TrainingOptions& options, bool together) {
         const bool second = i >= 7, ends = i == 6 || i == 15;
         const auto row = static_cast<std::size_t>(sample) * 16 + i;
         if (together) {
-          rows.inputs[row] = text[i], rows.targets[row] = ends ? -1 : text[i + 1];
+          rows.inputs[row] = text[i];
+          rows.targets[row] = ends ? -1 : text[i + 1];
           rows.positions[row] = static_cast<std::int32_t>(second ? i - 7 : i);
         } else {
           const std::size_t first = sample == 0 ? 0 : 7, length = sample == 0 ? 7 : 9,
@@ -124,7 +125,8 @@ TEST_CASE("samples of one document, of which one context rank has no targets, ha
 TEST_CASE("under ring, packed samples are within the tolerance of one rank", "[threads]") {
   const auto options_of = [](const Layout& layout) {
     TrainingOptions options = test::options_for("fast", layout);
-    options.shape.sequence = 37, options.shape.dropout = 0;
+    options.shape.sequence = 37;
+    options.shape.dropout = 0;
     options.compute = DType::f64;
     options.batch.packed = true;
     options.context.scheme = &context_scheme_named("ring");

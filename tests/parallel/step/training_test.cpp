@@ -117,7 +117,9 @@ TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
         options.batch.micro = micro;
         options.scaler.scale = scale;
         options.optimizer.kind = OptimizerKind::sgd;
-        options.optimizer.momentum = 0, options.optimizer.decay = 0, options.optimizer.clip = 0;
+        options.optimizer.momentum = 0;
+        options.optimizer.decay = 0;
+        options.optimizer.clip = 0;
         options.optimizer.rate = {.decay = RateDecay::constant, .peak = rate};
         SmallRun run(options);
         const ReadSamples masked = [&run](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
@@ -136,7 +138,9 @@ TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
 TEST_CASE("the gradient is clipped to the requested norm") {
   TrainingOptions options = small();
   options.optimizer.kind = OptimizerKind::sgd;
-  options.optimizer.momentum = 0, options.optimizer.decay = 0, options.optimizer.clip = 0.01;
+  options.optimizer.momentum = 0;
+  options.optimizer.decay = 0;
+  options.optimizer.clip = 0.01;
   options.optimizer.rate = {.decay = RateDecay::constant, .peak = 1};
   SmallRun run(options);
   const auto weights = [&] {

@@ -31,7 +31,10 @@ struct Seen : test::Seen {
 Seen seen_in(test::Run& run, int steps) {
   run.steps(steps).seen.held_out = run.training.evaluate(run.read, 7);
   Seen seen{run.seen};
-  for (const StepResult& step : seen.steps) seen.updates += step.updates, seen.rolled_back += step.rolled_back;
+  for (const StepResult& step : seen.steps) {
+    seen.updates += step.updates;
+    seen.rolled_back += step.rolled_back;
+  }
   return seen;
 }
 
@@ -93,7 +96,8 @@ TEST_CASE("an update that assumed too much is rolled back: clipping, and the ove
         if (!masters && compute != DType::bf16) continue;
         INFO(name_of(compute) << (offloads ? ", offloaded" : ""));
         TrainingOptions options = options_on(layout, "fast", offloads, folder.path());
-        options.compute = compute, options.optimizer.masters = masters;
+        options.compute = compute;
+        options.optimizer.masters = masters;
         options.optimizer.clip = compute == DType::f16 ? 0 : 2;
         if (compute == DType::f16)
           options.scaler = {.dynamic = true, .scale = 1 << 14, .growth_interval = 1, .hysteresis = 1, .patience = 1};
@@ -111,10 +115,12 @@ TEST_CASE("delayed updates are those of their recurrence, bit for bit") {
   for (const bool offloads : {false, true}) {
     const Layout layout = parse_layout("dp1.z3", 1);
     TrainingOptions options = options_on(layout, "fast", offloads, folder.path());
-    options.optimizer.clip = 0.5, options.update = UpdateTime::delayed;
+    options.optimizer.clip = 0.5;
+    options.update = UpdateTime::delayed;
     HostMemory host;
     test::Run delayed(options, Mesh(layout), host);
-    options.update = UpdateTime::after, options.offload = {};
+    options.update = UpdateTime::after;
+    options.offload = {};
     const LearningRate rates = std::exchange(options.optimizer.rate, {.peak = 0, .minimum = 0, .warmup = 0, .steps = 20});
     test::Run oracle(options, Mesh(layout), host);
     struct Tensors {
@@ -134,7 +140,10 @@ TEST_CASE("delayed updates are those of their recurrence, bit for bit") {
       const StepResult result = oracle.training.step(oracle.read);
       const double b1 = options.optimizer.beta1, b2 = options.optimizer.beta2;
       double power1 = 1, power2 = 1;
-      for (std::int64_t k = 1; k < t; ++k) power1 *= b1, power2 *= b2;
+      for (std::int64_t k = 1; k < t; ++k) {
+        power1 *= b1;
+        power2 *= b2;
+      }
       const AdamStep adam{rates.at(t - 2), b1, b2, options.optimizer.epsilon, options.optimizer.decay, 1 / (1 - power1),
                           1 / (1 - power2)};
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -170,13 +179,15 @@ TEST_CASE("delayed updates are the same on all layouts in exact numerics, and a 
     for (const bool offloads : {false, true}) {
       const Layout layout = parse_layout(word, 0);
       options = options_on(layout, "exact", offloads, folder.path());
-      options.update = UpdateTime::delayed, options.optimizer.clip = 1;
+      options.update = UpdateTime::delayed;
+      options.optimizer.clip = 1;
       INFO(word);
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
               return test::difference(alone, test::train(options, std::move(mesh), memory));
             }) == "");
     }
-  options = options_on(parse_layout("dp1.z3", 1), "exact", true, folder.path()), options.update = UpdateTime::delayed;
+  options = options_on(parse_layout("dp1.z3", 1), "exact", true, folder.path());
+  options.update = UpdateTime::delayed;
   const auto sets = folder.path() / "checkpoints";
   test::Run whole(options, Mesh(parse_layout("dp1.z3", 1)), host), half(options, Mesh(parse_layout("dp1.z3", 1)), host),
       rest(options, Mesh(parse_layout("dp1.z3", 1)), host);
@@ -222,7 +233,8 @@ TEST_CASE("updates that do not suit a run are refused, and masked tokens are not
   const auto refused = [](UpdateTime update, const std::function<void(TrainingOptions&)>& change, bool steps = false) {
     const Layout layout = parse_layout("dp1", 1);
     TrainingOptions options = test::options_for("fast", layout);
-    options.update = update, options.optimizer.clip = 0;
+    options.update = update;
+    options.optimizer.clip = 0;
     change(options);
     HostMemory host;
     return test::refused([&] {
@@ -230,7 +242,11 @@ TEST_CASE("updates that do not suit a run are refused, and masked tokens are not
       if (steps) run.training.step(run.read);
     });
   };
-  const auto f16 = [](TrainingOptions& o) { o.compute = DType::f16, o.scaler.dynamic = true, o.scaler.scale = 1024; };
+  const auto f16 = [](TrainingOptions& o) {
+    o.compute = DType::f16;
+    o.scaler.dynamic = true;
+    o.scaler.scale = 1024;
+  };
   CHECK_THAT(refused(UpdateTime::overlapped, [](TrainingOptions& o) { o.optimizer.clip = 1; }),
              says("needs a factor of the gradients") && says("--clip-grad 0"));
   CHECK_THAT(refused(UpdateTime::overlapped, f16), says("f16 scales its loss") && says("--dtype bf16"));

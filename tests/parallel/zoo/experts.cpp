@@ -33,7 +33,8 @@ struct MovesAlways final : WrappingLayer {
 
 void with_experts(TrainingOptions& o) {
   o.shape.experts = test::small_moe().experts;
-  o.shape.experts.score = ScoreFunction::sigmoid, o.shape.experts.bias = true;
+  o.shape.experts.score = ScoreFunction::sigmoid;
+  o.shape.experts.bias = true;
 }
 
 void with_experts_recomputed(TrainingOptions& o) {
@@ -79,8 +80,11 @@ std::vector<Mistake> mistakes_in_experts() {
        .layouts = {"dp1", "dp1.tp2", "dp2.ep2.z2"},
        .proof = "step 1: experts were chosen differently",
        .setting = with_experts_recomputed,
-       .change = [](TrainingOptions& o,
-                    const Mesh& mesh) { o.recompute = Recompute::none, wrap_blocks<Recomputation>(o, mesh); }},
+       .change =
+           [](TrainingOptions& o, const Mesh& mesh) {
+             o.recompute = Recompute::none;
+             wrap_blocks<Recomputation>(o, mesh);
+           }},
       {.about = "evaluations move the biases of experts",
        .layouts = {"dp1", "dp2.tp2", "dp2.ep2"},
        .proof = "step 2: expert_bias differs",

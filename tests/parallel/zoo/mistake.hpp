@@ -33,7 +33,9 @@ struct Mistake {
 // The smallest model that the layouts of the zoo can divide.
 inline ModelShape tiny_shape() {
   ModelShape shape = test::small_shape();
-  shape.layers = 3, shape.width = 24, shape.ffn = 48;
+  shape.layers = 3;
+  shape.width = 24;
+  shape.ffn = 48;
   return shape;
 }
 

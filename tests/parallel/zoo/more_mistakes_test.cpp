@@ -15,7 +15,8 @@ TEST_CASE("with Adam, a gradient that is too large shows in the norm but not in 
           options.optimizer.clip = 0;
           Run right(options, Mesh(), host), wrong(options, std::move(mesh), memory);
           mistakes_in_gradients().front().make(wrong);  // gradients are three times too large
-          right.steps(3), wrong.steps(3);
+          right.steps(3);
+          wrong.steps(3);
           for (std::size_t i = 0; i < 3; ++i) {
             const auto &a = right.seen.steps[i], &b = wrong.seen.steps[i];
             if (b.loss != Approx(a.loss).epsilon(1e-4))
@@ -70,8 +71,10 @@ TEST_CASE("an axis counts the bytes that a ring of its own ranks sends, not a ri
             axis.clear_account();
             run.training.step(run.read);
             std::int64_t gradients = 0, values = 0;
-            for (const Bucket& bucket : run.training.buckets().all())
-              gradients += bucket.count * 8, values += bucket.count * 4;
+            for (const Bucket& bucket : run.training.buckets().all()) {
+              gradients += bucket.count * 8;
+              values += bucket.count * 4;
+            }
             const auto sent = [&](Collective what) { return axis.account().entries[static_cast<std::size_t>(what)].bytes; };
             const auto ring = [&](std::int64_t bytes, std::int64_t n) { return bytes / n * (n - 1); };
             const std::int64_t n = layout.replicas();

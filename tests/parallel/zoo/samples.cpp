@@ -46,7 +46,10 @@ struct LocalHeads : AttentionScheme {
 
 struct RedrawsMasks final : Recomputation {
   using Recomputation::Recomputation;
-  void again(Context& context) const override { ++context.seed, context.choices = nullptr; }
+  void again(Context& context) const override {
+    ++context.seed;
+    context.choices = nullptr;
+  }
 };
 
 void resume_later(Run& run, std::int64_t samples) {
@@ -110,8 +113,11 @@ std::vector<Mistake> mistakes_in_samples() {
        .layouts = {"dp1", "dp1.tp2", "dp2.z3"},
        .proof = "step 1: norm",
        .setting = [](TrainingOptions& o) { o.recompute = Recompute::full; },
-       .change = [](TrainingOptions& o,
-                    const Mesh& mesh) { o.recompute = Recompute::none, wrap_blocks<RedrawsMasks>(o, mesh); }},
+       .change =
+           [](TrainingOptions& o, const Mesh& mesh) {
+             o.recompute = Recompute::none;
+             wrap_blocks<RedrawsMasks>(o, mesh);
+           }},
   };
 }
 

@@ -8,7 +8,10 @@ namespace {
 // Each context rank treats its tokens as the first tokens of the sequence.
 struct FromTheStart : ShardBoundary {
   Tensor pick(const Tensor& rows, Context& context) const override {
-    for (Tokens* tokens : {&context.tokens, &context.stream}) tokens->places = nullptr, tokens->first_token = 0;
+    for (Tokens* tokens : {&context.tokens, &context.stream}) {
+      tokens->places = nullptr;
+      tokens->first_token = 0;
+    }
     context.places = {};
     return rows;
   }

@@ -155,8 +155,16 @@ std::vector<Mistake> mistakes_in_weights() {
       {.about = "the learning rate takes a step with each of 6 micro-batches",
        .layouts = {"dp1", "dp1.pp2"},
        .proof = "step 1: block.0.attention.norm.gain differs",
-       .setting = [](TrainingOptions& o) { o.optimizer.rate.warmup *= 6, *o.optimizer.rate.steps *= 6; },
-       .change = [](TrainingOptions& o, const Mesh&) { o.optimizer.rate.warmup /= 6, *o.optimizer.rate.steps /= 6; }},
+       .setting =
+           [](TrainingOptions& o) {
+             o.optimizer.rate.warmup *= 6;
+             *o.optimizer.rate.steps *= 6;
+           },
+       .change =
+           [](TrainingOptions& o, const Mesh&) {
+             o.optimizer.rate.warmup /= 6;
+             *o.optimizer.rate.steps /= 6;
+           }},
       {.about = "a resumed run does not gather the shards that it read",
        .layouts = {"dp2.z1", "dp2.tp2.z1", "dp3.z2"},
        .proof = "step 2: loss",

@@ -61,7 +61,8 @@ struct Counts {
   std::array<int, how_many> caught{};
 
   void add(const Counts& other) {
-    mistakes += other.mistakes, alone += other.alone;
+    mistakes += other.mistakes;
+    alone += other.alone;
     for (std::size_t d = 0; d < how_many; ++d) caught[d] += other.caught[d];
   }
   std::string row(const std::string& title) const {
