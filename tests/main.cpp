@@ -5,7 +5,7 @@
 //
 //   tests_run "[spmd]" --names        lists the cases that it would run, one per line
 //   TEST_CASES=file                   runs the cases named in the file, one per line, instead of those in the arguments
-//   TEST_JOURNAL=file                 rank 0 appends: begin NAME · alive · end passed (failed, skipped) 1.2 3.4 NAME.
+//   TEST_JOURNAL=file                 rank 0 appends: begin NAME · alive · end passed (failed, skipped, left) 1.2 3.4 NAME.
 //                                   The numbers are wall seconds and processor seconds, those of started programs included
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
@@ -37,20 +37,21 @@ struct State {
   std::unique_ptr<mpi::Runtime> runtime;
   int rank = 0;
   int kept_output = -1;   // the memory file that replaces stdout on ranks other than 0
-  off_t shown_until = 0;  // offset in kept_output; earlier output was shown or belongs to earlier cases
+  off_t shown_until = 0;  // offset in kept_output up to which output was shown or belongs to earlier cases
   char prefix[32] = "";   // "[rank 2] "
   char case_name[256] = "";
   int journal = -1;
-  std::chrono::steady_clock::time_point began;  // start of this case
-  double computed = 0;                          // processor seconds at the start of this case
-  bool ended = false;                           // the body of this case has ended
-  std::string skipped;                          // the reason if this case is skipped
-  bool agreed_already = false;                  // a REQUIRE_ALL has told this rank that another rank has left the case
+  std::chrono::steady_clock::time_point began;  // when this case began
+  double computed = 0;                          // processor seconds before this case
+  bool ended = false;                           // the function of this case has returned or thrown
+  std::string skipped;                          // why this case is skipped
+  bool left = false;                            // skipped, because only `make test-all` runs it
+  bool agreed_already = false;                  // this rank has learned in a REQUIRE_ALL that another rank has left the case
   int passed = 0, failed = 0, skips = 0;
   char text[1 << 15], lines[1 << 16];  // buffers of show_kept_output
 } state;
 
-// The functions from here to give_up allocate no memory: in a case that hangs, a thread may hold the allocator's lock.
+// The functions from here to give_up allocate no memory: in a case that hangs, a thread can hold the allocator's lock.
 void say(const char* text, std::size_t length) {
   if (write(STDERR_FILENO, text, length) < 0) return;
 }
@@ -110,6 +111,7 @@ struct Listener : ListenerBase {
     if (state.kept_output >= 0) state.shown_until = lseek(state.kept_output, 0, SEEK_CUR);
     state.ended = state.agreed_already = false;
     state.skipped.clear();
+    state.left = false;
     state.began = std::chrono::steady_clock::now();
     state.computed = processor_seconds();
     note(fmt::format("begin {}\n", state.case_name));
@@ -122,7 +124,7 @@ struct Listener : ListenerBase {
     const bool failed_here = stats.totals.testCases.failed > 0;
     std::cout.flush();
     std::fflush(stdout);
-    if (failed_here) show_kept_output();  // before the ranks agree, because another rank may hang
+    if (failed_here) show_kept_output();  // before the ranks agree, because a different rank can hang
     state.ended = true;
     std::string failed_on = failed_here ? fmt::format("rank {}", state.rank) : "";
     if (state.runtime && !state.agreed_already) failed_on = ranks_that_failed(failed_here);
@@ -131,9 +133,10 @@ struct Listener : ListenerBase {
     ++(!failed_on.empty() ? state.failed : skipped ? state.skips : state.passed);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - state.began;
     note(fmt::format("end {} {:.3f} {:.3f} {}\n",
-                     !failed_on.empty() ? "failed"
-                     : skipped          ? "skipped"
-                                        : "passed",
+                     !failed_on.empty()      ? "failed"
+                     : skipped && state.left ? "left"
+                     : skipped               ? "skipped"
+                                             : "passed",
                      took.count(), processor_seconds() - state.computed, state.case_name));
     if (state.rank == 0 && skipped) std::cout << "skipped: " << state.case_name << ": " << state.skipped << std::endl;
     if (state.rank == 0 && !failed_here && !failed_on.empty())
@@ -198,8 +201,14 @@ int run(int argc, char** argv) {
 
 void skip_case(const std::string& why) { state.skipped = why; }
 
-// Called in each REQUIRE_ALL and at the end of each case. If a rank throws, it makes its next call at the end of the case.
-// The other ranks make the matching call in a REQUIRE_ALL, where they learn that a rank has left the case. These ranks stop
+bool only_in_test_all(const std::string& why) {
+  if (thorough()) return false;
+  state.skipped = "only in `make test-all`: " + why;
+  return state.left = true;
+}
+
+// Called in each REQUIRE_ALL and at the end of each case. If a rank has thrown, its next call is the one at the end of the
+// case, while the other ranks are still in a REQUIRE_ALL. So the other ranks learn that a rank has left the case. They stop
 // too, and skip the call at the end.
 std::string ranks_that_failed(bool this_one) {
   const Doing before = doing(Doing::waiting);

@@ -22,6 +22,7 @@ names = [os.path.splitext(os.path.basename(file))[0] for file in files]
 assert len(set(names)) == len(names), "two test files have the same name"
 
 import alive  # noqa: E402: found through sys.path
+import programs  # noqa: E402
 
 
 def computed():
@@ -42,7 +43,7 @@ class Result(unittest.TextTestResult):
     def stopTest(self, test):
         super().stopTest(test)
         ok, ran = len(self.failures) + len(self.errors) == self.bad, len(self.skipped) == self.skips
-        self.close("failed" if not ok else "passed" if ran else "skipped", test.id(),
+        self.close("failed" if not ok else "passed" if ran else self.skip(self.skipped[-1][1]), test.id(),
                    time.monotonic() - self.began, computed() - self.computed)
 
     def addError(self, test, error):
@@ -51,7 +52,11 @@ class Result(unittest.TextTestResult):
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        self.close_class("skipped", test)
+        self.close_class(self.skip(reason), test)
+
+    @staticmethod
+    def skip(reason):
+        return "left" if reason.startswith(programs.left_to_test_all) else "skipped"
 
     def close_class(self, outcome, test):
         """Writes an outcome for every case of a class whose setUpClass failed or was skipped. `test` is then a text such as

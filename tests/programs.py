@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import unittest
 
 import alive
 from alive import finish, spawn, until  # noqa: F401: used by tests that watch a running program
@@ -13,10 +14,21 @@ build = os.environ.get("TEST_BUILD", "build")
 os.environ["XDG_CACHE_HOME"] = os.path.abspath(f"{build}/test-cache")
 launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
 thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
+left_to_test_all = "only in `make test-all`: "
 chorale = f"{build}/chorale"
 tests_run = f"{build}/tests_run"
 sanitizer = os.environ.get("TEST_SANITIZER", "")  # `make SANITIZE=thread test`
 without_mpi = {"OMPI_MCA_pml": "none"}  # makes the start of Open MPI fail
+
+
+def only_in_test_all(why):
+    """For a case, or a class, that takes long and whose mistakes a shorter case finds too."""
+    return unittest.skipUnless(thorough, left_to_test_all + why)
+
+
+def sample(cases, one_of):
+    """`make test` takes the first of a list of cases and each `one_of`-th after it, `make test-all` all."""
+    return list(cases)[:: 1 if thorough else one_of]
 
 
 def start(command, limit_seconds=alive.limit, folder=None, **environment):

@@ -3,10 +3,13 @@
 
    tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL set by `make test-all`
 
-The main groups of cases are C++ cases without a launcher, C++ cases for ranks under mpirun, and Python cases. The Python
-cases start the programs from outside. `make test-all` adds C++ cases with each sanitizer. A test program gets its cases in
-TEST_CASES and reports progress in TEST_JOURNAL. A case that crashes or hangs counts as failed. Its program is then ended,
-and a new process runs the remaining cases.
+Cases come in groups: those without a launcher, those for ranks under mpirun, and those in Python, which start the
+programs from outside. A test program gets its cases in TEST_CASES and reports progress in TEST_JOURNAL. When a case crashes
+or hangs, it has failed, its program is ended, and another process runs the remaining cases.
+
+`make test-all` adds C++ cases with each sanitizer, more numbers of ranks and hosts, the cases that say
+`only_in_test_all("why")`, and all of the lists of which `make test` takes a sample (tests/sample.hpp, `sample` in
+tests/programs.py).
 
 Enough programs run at the same time to keep all processors busy. A program under mpirun counts once per rank. Programs with
 the most ranks start first. Each group's line ends with its processor seconds, which change less on a busy machine than wall
@@ -171,19 +174,23 @@ def groups_on_hosts(tests, environment, launch):
     if tried.returncode or "Open MPI" not in tried.stdout:
         print("several hosts: left out; " + (tried.stderr.strip() or "they need Open MPI's mpirun"), flush=True)
         return
-    thorough = [(4, 2), (4, 1), (2, 1)] if os.environ.get("TEST_ALL") else []
-    for hosts, each in [*thorough, (2, 2)]:  # two ranks on each of two hosts, so that ranks have near and far peers
+    more = [(4, 2), (4, 1), (2, 1)] if thorough() else []
+    for hosts, each in [*more, (2, 2)]:  # two ranks on each of two hosts: near and far peers
         where = ",".join(f"n{host}:{each}" for host in range(hosts))
         launcher = ["experiments/tools/hosts", "with", str(hosts), "none", *launch, "--host", where, "-n", str(hosts * each)]
         name = f"{hosts} hosts, {each} rank{'s' * (each > 1)} each"
         yield Group(name, [tests, "[hosts]"], environment, launcher, hosts * each)
 
 
+def thorough():
+    return bool(os.environ.get("TEST_ALL"))
+
+
 def all_groups(build, launch, sanitizer):
     yield from groups(build, launch, sanitizer)
-    if os.environ.get("TEST_ALL") and not sanitizer:
-        for each in ("thread", "address,undefined"):  # `do-test-all` in the Makefile builds tests_run for each
-            between = "/" if build == "build" else "-"  # like B in the Makefile
+    if thorough() and not sanitizer:
+        for each in ("thread", "address,undefined"):  # `do-test-all` in the Makefile builds their tests_run
+            between = "/" if build == "build" else "-"  # as B in the Makefile
             yield from sanitized_groups(f"{build}{between}{each.replace(',', '-')}", launch, each)
 
 
@@ -226,9 +233,13 @@ def groups(build, launch, sanitizer):
         print("mpirun: left out, because the thread sanitizer does not see the MPI library's own synchronization")
     for ranks in () if sanitizer == "thread" else (8, 4, 3, 2, 1):
         launcher = [*launch, "-n", str(ranks)]
-        yield Group(f"mpirun, {ranks} ranks", [tests, "[spmd]"], environment, launcher, ranks)
-        yield Group(f"mpirun, {ranks} emulated devices", [tests, "[spmd][nccl],[spmd][device]"], emulation, launcher, ranks)
-        yield Group(f"mpirun, {ranks} ranks, direct", [tests, "[spmd][device]"], direct, launcher, ranks)
+        cases = "[spmd]" if ranks < 8 or thorough() else "[many]"
+        yield Group(f"mpirun, {ranks} ranks", [tests, cases], environment, launcher, ranks)
+        if ranks in (3, 2) or thorough():  # the memory of devices matters here, hardly the number of ranks
+            yield Group(f"mpirun, {ranks} emulated devices", [tests, "[spmd][nccl],[spmd][device]"], emulation, launcher,
+                        ranks)
+        if ranks == 3 or thorough():
+            yield Group(f"mpirun, {ranks} ranks, direct", [tests, "[spmd][device]"], direct, launcher, ranks)
     if not sanitizer:
         yield from groups_on_hosts(tests, environment, launch)
     yield Group("a device, emulated", [tests, "[gpu]~[!benchmark]"], emulation, portions=4)
@@ -261,6 +272,8 @@ if __name__ == "__main__":
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"all tests took {minutes} min {seconds} s on {processors} processor{'s' * (processors > 1)}")
     passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
-    skipped = sum(group.count("skipped") for group in runner.groups)
+    skipped, left = (sum(group.count(outcome) for group in runner.groups) for outcome in ("skipped", "left"))
+    if left:
+        print(f"{left} cases are left to `make test-all`: git grep only_in_test_all tests")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     sys.exit(130 if interrupted else 1 if failed else 0)

@@ -32,7 +32,7 @@ for case in wanted:
         for _ in range(8):
             time.sleep(0.25)
             journal.write("alive\\n")
-    outcome = "failed" if case.startswith("fail") else "skipped" if case.startswith("skip") else "passed"
+    outcome = {"fail": "failed", "skip": "skipped", "left": "left"}.get(case.split("-")[0], "passed")
     journal.write(f"end {outcome} 0.5 0.25 {case}\\n")
 sys.exit(3 if "bad-end" in wanted else 0)
 """
@@ -84,15 +84,16 @@ class Runner(unittest.TestCase):
                 file.write(f"#!{sys.executable}\n{program}")
             os.chmod(tests, 0o755)
             result = subprocess.run([sys.executable, run.__file__, folder, "env", "thread"],
-                                    env={**os.environ, "CASES": "pass-1 fail-1"},
+                                    env={**os.environ, "CASES": "pass-1 fail-1 left-1"},
                                     capture_output=True, text=True)
             with open(os.path.join(folder, "test_times.csv"), newline="") as file:
                 times = list(csv.DictReader(file))
         self.assertEqual(result.returncode, 1)
         self.assertEqual({row["case"]: (row["seconds"], row["processor_seconds"]) for row in times},
-                         {"pass-1": ("0.5", "0.25"), "fail-1": ("0.5", "0.25")})
+                         dict.fromkeys(["pass-1", "fail-1", "left-1"], ("0.5", "0.25")))
         self.assertRegex(result.stdout, r"\nall tests took 0 min \d+ s on \d+ processors?\n")
-        self.assertEqual(result.stdout.splitlines()[-1], "2 passed, 2 failed")
+        self.assertEqual(result.stdout.splitlines()[-2:],
+                         ["2 cases are left to `make test-all`: git grep only_in_test_all tests", "2 passed, 2 failed"])
         self.assertRegex(result.stdout, r"(?s)the slowest cases; all are in \S+\n +0.5 s  \S+  \(.*\)\n")
 
 
@@ -101,8 +102,11 @@ class Groups(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(io.StringIO()):
             return {group.name: group for group in run.all_groups(build, ["mpirun"], sanitizer)}
 
-    def test_test_all_adds_the_cases_with_sanitizers(self):
+    def test_test_all_adds_numbers_of_ranks_and_the_cases_with_sanitizers(self):
         usual, thorough = self.names(TEST_ALL=""), self.names(TEST_ALL="yes")
+        self.assertEqual((usual["mpirun, 8 ranks"].program[1], thorough["mpirun, 8 ranks"].program[1]), ("[many]", "[spmd]"))
+        self.assertEqual({name for name in thorough if "devices" in name} - set(usual),
+                         {f"mpirun, {ranks} emulated devices" for ranks in (1, 4, 8)})
         self.assertFalse([name for name in usual if ":" in name])
         added = {name: group for name, group in thorough.items() if ":" in name}
         self.assertEqual({name.split(":")[0] for name in added}, {"thread", "address,undefined"})

@@ -2,7 +2,8 @@
 //
 //   TEST_CASE("…")             one process, no launcher
 //   TEST_CASE("…", "[threads]") ranks as threads of one process: on_threads(7, [](ThreadRank& me) { … })
-//   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1, 2, 3, 4 and 8 ranks; world() gives the rank
+//   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1 to 4 ranks, in `make test-all` also 8; world() gives the rank
+//   TEST_CASE("…", "[spmd][many]")    the same, on 8 ranks in `make test` too
 //   TEST_CASE("…", "[spmd][hosts]")   the same, and also with the ranks on several emulated hosts (experiments/tools/hosts)
 //
 // In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. REQUIRE_ALL checks locally and then agrees across
@@ -26,7 +27,9 @@ namespace chorale::test {
 const mpi::Runtime& world();                   // for [spmd] tests only
 std::string ranks_that_failed(bool this_one);  // collective; "" if none failed, else "rank 2" or "ranks 0, 2"
 std::string environment(const char* name, const std::string& otherwise);
-bool thorough();                       // true in `make test-all`; tests then include rare combinations and repeat more often
+bool thorough();  // true in `make test-all`: test rare combinations and repeat more often
+// For long cases whose mistakes are also found by a shorter case: `if (only_in_test_all("why")) return;`
+bool only_in_test_all(const std::string& why);
 std::string needed(const char* name);  // the value of an environment variable; throws if it is not set
 
 // The state that the threads of one on_threads call share.

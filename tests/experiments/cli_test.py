@@ -106,6 +106,8 @@ class CommandLine(unittest.TestCase):
             for name in sorted(names, key=lambda name: (name == "compare", name == "kernels", name != "explain")):
                 label, example = start([chorale, name, "--help"]).stdout.splitlines()[0].split(": ", 1)
                 self.assertEqual(label, "example")
+                if name in ("compare", "verify") and not thorough:  # compare_test.py and a test below run as much
+                    continue
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words
                 result = start(words, folder=folder)
@@ -247,7 +249,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("make MPICXX=", result.stderr)
 
     def test_verify_proves_every_algorithm(self):
-        result = start([chorale, "verify", *([] if thorough else ["--ranks", "24"])])
+        result = start([chorale, "verify", *([] if thorough else ["--ranks", "8"])])
         self.assertEqual(result.returncode, 0, result.stdout)
         lines = result.stdout.splitlines()
         self.assertEqual(lines[-1], f"{len(lines) - 1} of {len(lines) - 1} algorithms proved")

@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 import xarray
 
-from programs import backends, build, chorale, ranks, start, without_mpi
+from programs import backends, build, chorale, ranks, sample, start, thorough, without_mpi
 
 small = ["--num-layers", "2", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "16", "--vocab-size",
          "64", "--global-batch-size", "4", "--lr", "1e-2", "--lr-warmup-iters", "0", "--eval-samples", "4", "--threads", "1"]
@@ -58,16 +58,19 @@ class Device(unittest.TestCase):
 
     def test_every_strategy_trains_the_same_model(self):
         by_nccl, staged = ["--backend", "nccl"], ["--backend", "shm"]
-        for layout in ("dp2.z1", "dp2.z2", "dp2.z3", "tp2", "tp2.sp", "pp2"):
-            self.same_on_both("--layout", layout, "--no-save", processes=2, ways=[by_nccl, staged])
-        self.same_on_both("--layout", "dp2", "--no-save", processes=2,
-                          ways=[staged, *([*by_nccl, "--algorithm", name] for name in ("ring", "direct", "native"))])
+        for layout, ways in sample([("dp2.z3", [by_nccl]), ("dp2.z1", [by_nccl, staged]), ("dp2.z2", [by_nccl, staged]),
+                                    ("pp2", [staged]), ("tp2", [by_nccl, staged]), ("tp2.sp", [by_nccl, staged]),
+                                    ("dp2", [[*by_nccl, "--algorithm", name] for name in ("ring", "native")]),
+                                    ("dp2", [staged, [*by_nccl, "--algorithm", "direct"]]), ("dp2.z3", [staged]),
+                                    ("pp2", [by_nccl])], 3):
+            self.same_on_both("--layout", layout, "--no-save", processes=2, ways=ways)
         self.same_on_both("--layout", "dp2.tp2.z3.sp", "--backend", "mpi,tp=nccl", "--no-save", processes=4)
-        self.same_on_both("--layout", "dp2.tp2.pp2", "--no-save", processes=8, ways=[by_nccl])
+        if thorough:
+            self.same_on_both("--layout", "dp2.tp2.pp2", "--no-save", processes=8, ways=[by_nccl])
 
     @unittest.skipIf(real, "needs a CUDA-aware library on a real GPU")
     def test_libraries_that_take_device_buffers_are_given_them(self):
-        for layout, backend in (("dp2.z2", "mpi"), ("dp2.z2", "ucx"), ("pp2", "mpi")):
+        for layout, backend in sample((("dp2.z2", "ucx"), ("dp2.z2", "mpi"), ("pp2", "mpi")), 2):
             words = ["--no-save", "--layout", layout]
             _, host = self.train("cpu", *words, processes=2)
             _, direct = self.train("cuda", *words, "--backend", backend, processes=2, CHORALE_CUDA_AWARE=backend,
@@ -98,12 +101,12 @@ class Device(unittest.TestCase):
         np.testing.assert_allclose(by_nccl, by_shm, rtol=1e-5)
 
     def test_families_types_dropout_and_recomputation(self):
-        self.same_on_both("--no-save", "--family", "llama", "--num-query-groups", "1")
-        self.same_on_both("--no-save", "--dropout", "0.2", "--recompute", "full")
-        self.same_on_both("--no-save", "--dropout", "0.1", "--recompute", "selective", "--dtype", "bf16", tolerance=1e-2)
-        self.same_on_both("--no-save", "--dtype", "bf16", "--no-master-weights", "--layout", "dp2.z1", processes=2,
-                          tolerance=1e-2)
-        self.same_on_both("--no-save", "--dtype", "f16", "--optimizer", "sgd", tolerance=1e-2)
+        for words, processes, tolerance in sample([
+                ("--family llama --num-query-groups 1", 1, 1e-5), ("--dropout 0.2 --recompute full", 1, 1e-5),
+                ("--dropout 0.1 --recompute selective --dtype bf16", 1, 1e-2),
+                ("--dtype bf16 --no-master-weights --layout dp2.z1", 2, 1e-2),
+                ("--dtype f16 --optimizer sgd", 1, 1e-2)], 2):
+            self.same_on_both("--no-save", *words.split(), processes=processes, tolerance=tolerance)
 
     def test_experts(self):
         experts = ["--family", "llama", "--num-experts", "4", "--moe-router-topk", "2", "--moe-ffn-hidden-size", "24",
@@ -112,20 +115,20 @@ class Device(unittest.TestCase):
         by_steps = ["--moe-router-load-balancing-type", "global_aux_loss"]
         by_biases = ["--moe-router-score-function", "sigmoid", "--moe-router-enable-expert-bias",
                      "--moe-router-bias-update-rate", "0.02"]
-        self.same_on_both(*experts, *drops)
-        self.same_on_both(*experts, *by_steps, *by_biases)
-        self.same_on_both(*experts, "--dtype", "bf16", tolerance=1e-2)
-        self.same_on_both(*experts, *drops, *exact, tolerance=1e-15)  # bit-identical
-        self.same_on_both(*experts, *drops, *exact, "--layout", "dp2.ep2", processes=2, tolerance=1e-15,
-                          ways=[["--backend", "shm"], ["--backend", "nccl"]])
-        self.same_on_both(*experts, *by_steps, *by_biases, *exact, "--layout", "dp2.ep2.z3", processes=2, tolerance=1e-15)
-        self.same_on_both(*experts, *exact, "--routing", "zipf", "--layout", "dp2.ep2.z2", processes=2, tolerance=1e-15)
+        bits = 1e-15  # the tolerance for the same bits
+        for words, processes, tolerance in sample([
+                ([*drops, *exact], 1, bits), (drops, 1, 1e-5), ([*by_steps, *by_biases], 1, 1e-5),
+                ([*by_steps, *by_biases, *exact, "--layout", "dp2.ep2.z3"], 2, bits), (["--dtype", "bf16"], 1, 1e-2),
+                ([*exact, "--routing", "zipf", "--layout", "dp2.ep2.z2"], 2, bits)], 3):
+            self.same_on_both(*experts, *words, processes=processes, tolerance=tolerance)
+        self.same_on_both(*experts, *drops, *exact, "--layout", "dp2.ep2", processes=2, tolerance=bits,
+                          ways=sample([["--backend", "nccl"], ["--backend", "shm"]], 2))
 
     def test_checkpoints_and_texts_are_those_of_the_host(self):
         balanced_experts = ["--num-experts", "4", "--moe-ffn-hidden-size", "24", "--moe-router-score-function", "sigmoid",
                             "--moe-aux-loss-coeff", "0.01", "--moe-router-load-balancing-type", "global_aux_loss",
                             "--moe-router-enable-expert-bias", "--moe-router-bias-update-rate", "0.05"]
-        for words in ([], balanced_experts):
+        for words in sample((balanced_experts, []), 2):
             _, run = self.same_on_both(*words, "--layout", "dp2.z1", processes=2)
             texts = {}
             for device in ("cpu", "cuda"):  # host and device both resume the device's checkpoint
@@ -216,8 +219,8 @@ class Device(unittest.TestCase):
             self.assertIn("--device cpu", result.stderr)
 
     def test_exact_numerics_have_the_bits_of_the_host(self):
-        for processes, words in ((1, ["--dropout", "0.1"]), (2, ["--layout", "tp2.sp"]), (2, ["--layout", "dp2.z2"]),
-                                 (2, ["--layout", "pp2", "--family", "llama"])):
+        for processes, words in sample(((2, ["--layout", "dp2.z2"]), (1, ["--dropout", "0.1"]), (2, ["--layout", "tp2.sp"]),
+                                        (2, ["--layout", "pp2", "--family", "llama"])), 3):
             (host, seen), (device, found) = (self.train(where, "--numerics", "exact", *words, processes=processes)
                                              for where in ("cpu", "cuda"))
             self.assertEqual(seen, found)
@@ -227,8 +230,9 @@ class Device(unittest.TestCase):
         shape = ["--num-layers", "2", "--hidden-size", "24", "--num-attention-heads", "6", "--seq-length", "16",
                  "--vocab-size", "61", "--global-batch-size", "6"]
         for family, layouts in (("gpt2",
-                                 "dp1,dp2.z3,dp1.tp2.sp,dp1.pp2,dp3.z1,dp1.tp3,dp2.tp2.z2.sp,dp2.pp2.z1,dp1.tp2.pp2"),
-                                ("llama", "dp2,dp1.tp3,dp2.tp2.z3.sp")):
+                                 "dp2.z3,dp1,dp1.tp2.sp,dp1.pp2,dp3.z1,dp1.tp3,dp2.tp2.z2.sp,dp2.pp2.z1,dp1.tp2.pp2"),
+                                ("llama", "dp1.tp3,dp2,dp2.tp2.z3.sp")):
+            layouts = ",".join(sample(layouts.split(","), 3))
             result = ranks(4, chorale, "prove", *shape, "--steps", "2", "--device", "cuda", "--layouts", layouts,
                            "--run-dir", self.folder, "--family", family, **plugin)
             self.assertEqual(result.returncode, 0, result.stderr + result.stdout)

@@ -101,8 +101,8 @@ class Guard(LongJob):
                 self.assertEqual(errors.count("error: "), 1, errors)
 
     def test_a_run_that_is_paused_as_a_whole_goes_on(self):
-        job = self.train(iterations=12, CHORALE_TIMEOUT="5", samples=120)  # a step takes longer than the guard's interval
-        until(lambda: self.steps() > 3, job)
+        job = self.train(iterations=6, CHORALE_TIMEOUT="5", samples=120)  # a step takes longer than a look
+        until(lambda: self.steps() > 1, job)
         everybody = ranks_of(job).values()
         for pid in everybody:
             os.kill(pid, signal.SIGSTOP)

@@ -7,7 +7,7 @@ import unittest
 
 import h5py
 
-from programs import chorale, launch, ranks, start
+from programs import chorale, launch, ranks, sample, start
 
 short = ["--threads", "1", "--eval-samples", "2", "--global-batch-size", "2"]
 
@@ -125,9 +125,9 @@ class HuggingFace(unittest.TestCase):
                            ((4, "tp4"), (4, "dp2.tp2.z3"), (4, "pp2.dp2.z1")))
 
     def test_ranks_that_read_their_experts_train_as_one(self):
-        for name, words, says in (("mixtral", ["--expert-interval", "1"], "a mixtral model"),
-                                  ("qwen", ["--qk-layernorm", "--kv-channels", "16", "--moe-router-pre-softmax"],
-                                   "a qwen3_moe model")):
+        for name, words, says in sample((("qwen", ["--qk-layernorm", "--kv-channels", "16", "--moe-router-pre-softmax"],
+                                          "a qwen3_moe model"),
+                                         ("mixtral", ["--expert-interval", "1"], "a mixtral model")), 2):
             run = self.train("--preset", "tiny-moe", "--num-layers", "2", "--moe-shared-expert-intermediate-size", "0",
                              *words, "--train-iters", "1")
             model = f"{self.folder}/{name}"
@@ -150,7 +150,7 @@ class HuggingFace(unittest.TestCase):
         shape = ["--num-layers", "2", "--hidden-size", "384", "--num-attention-heads", "8", "--vocab-size", "24000",
                  "--seq-length", "16"]
         model = self.model(*shape)
-        # Every rank writes a separate file, because mpirun may interleave the ranks' output.
+        # Every rank writes a separate file, because mpirun can interleave the ranks' output.
         script = ("import os, resource, subprocess, sys\nsubprocess.run(sys.argv[2:], check=True)\n"
                   "with open(os.path.join(sys.argv[1], str(os.getpid())), 'w') as file:\n"
                   "    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=file)")

@@ -8,7 +8,7 @@ import re
 import sys
 import unittest
 
-from programs import spawn, finish, start
+from programs import finish, only_in_test_all, spawn, start
 
 torch_gpt = "experiments/peers/torch_gpt.py"
 small = {"L": "1", "D": "16", "H": "2", "T": "8", "V": "32", "B": "1", "STEPS": "3", "OMP_NUM_THREADS": "1"}
@@ -40,6 +40,7 @@ class Peers(unittest.TestCase):
         self.assertEqual((result.returncode, len(result.stderr.splitlines())), (1, 3), result.stderr)
         self.assertIn("/bin/false cannot import torch", result.stderr)
 
+    @only_in_test_all("trains PyTorch's model by our script for measurements, and nothing of ours")
     def test_torch_trains_on_one_rank_and_on_two(self):
         if start([sys.executable, "-c", "import torch"]).returncode:
             self.skipTest("no python3-torch here")

@@ -6,7 +6,7 @@ import re
 import unittest
 
 from in_folder import InFolder
-from programs import chorale, start
+from programs import chorale, sample, start, thorough
 
 published = "experiments/published"
 gpt3 = ["plan", "--preset", "gpt3-175b", "--dtype", "bf16", "--machine", "selene"]
@@ -33,9 +33,7 @@ class Planner(InFolder):
                  "MegaScale, table 2, Megatron-LM": (6, 15, None, 1.5), "MLPerf v5.0, Llama 3.1 405B": (6, 15, None, 1.5),
                  "vTrain, many nodes": (None, None, 15, None), "vTrain, single node": (None, None, 10, None)}
         seen = set()
-        for name in sorted(os.listdir(published)):
-            if not name.endswith(".csv"):
-                continue
+        for name in sample(sorted(name for name in os.listdir(published) if name.endswith(".csv")), 4):
             text = self.run_it("plan", "--table", f"{published}/{name}")
             for part in text.split("\n\n"):
                 found = re.match(r"(.+), on \w+\n", part)
@@ -54,13 +52,17 @@ class Planner(InFolder):
                         self.assertLessEqual(float(fitted[1]), two_rows)
                     self.assertIn("constant tokens/s per GPU", part)
                     self.assertIn("closed form, two constants", part)
-        self.assertEqual(seen, set(marks))
+        self.assertEqual(seen, set(marks) if thorough else seen)
+        self.assertGreater(len(seen), 2)
 
     def test_measured_columns_may_be_missing_and_do_not_change_predictions(self):
-        rows = [row.split(",") for row in read(f"{published}/megascale_table2.csv").splitlines()[1:]]
-        path = self.write("without.csv", "\n".join(",".join(row[:2]) for row in rows) + "\n")
+        lines = read(f"{published}/megascale_table2.csv").splitlines()
+        lines = lines if thorough else lines[:3]  # a comment, the columns, one row
+        rows = [row.split(",") for row in lines[1:]]
+        paths = [self.write("without.csv", "\n".join(",".join(row[:2]) for row in rows) + "\n"),
+                 self.write("megascale_table2.csv", "\n".join(lines) + "\n")]
         predicted = [list(csv.DictReader(self.run_it("plan", "--table", table, "--format", "csv").splitlines()))
-                     for table in (path, f"{published}/megascale_table2.csv")]
+                     for table in paths]
         self.assertEqual(len(predicted[0]), len(rows) - 1)
         self.assertEqual([row["predicted_s"] for row in predicted[0]], [row["predicted_s"] for row in predicted[1]])
         self.assertEqual({row["measured_s"] for row in predicted[0]}, {""})
@@ -142,6 +144,8 @@ class Planner(InFolder):
     def test_the_search_finds_the_fastest_of_what_it_executed_and_says_why_others_lose(self):
         words = ["plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--ranks", "64", "--search",
                  "--global-batch-size", "256"]
+        few = [*words, "--tp", "8"]
+        words += [] if thorough else ["--cp", "1"]
         found = json.loads(self.run_it(*words, "--format", "json"))
         rows = found["ways"]
         times = [row["step_s"] for row in rows]
@@ -170,7 +174,6 @@ class Planner(InFolder):
         tight = sum(row["memory_share"] > 0.9 for row in rows)
         self.assertEqual(len(re.findall(r"! \d\d\.\d %", text)), tight)
         self.assertEqual("!: needs over 90 % of the memory" in text, tight > 0)
-        few = [*words, "--tp", "8"]
         executed = {}
         for shown in ("3", "24"):
             found = json.loads(self.run_it(*few, "--rows", shown, "--format", "json"))
@@ -263,6 +266,8 @@ class Planner(InFolder):
                            "--search", "--global-batch-size", "512")
         self.assertRegex(text, r"\.ep[248]\b")
         self.assertRegex(text, r"\brep\d+\.")
+        if not thorough:
+            return
         self.run_it("plan", "--preset", "nano-moe", "--num-experts", "6", "--seq-length", "8192", "--dtype", "bf16",
                     "--machine", "eos", "--ranks", "12", "--search", "--global-batch-size", "24")  # ep of 3 with cp of 2
 

@@ -12,7 +12,7 @@ import unittest
 
 import h5py
 
-from programs import backends, build, chorale, launch, ranks, start
+from programs import backends, build, chorale, launch, only_in_test_all, ranks, sample, start, thorough
 
 mpicxx = os.path.basename(launch[0]).replace("mpirun", "mpicxx")
 sources = sorted(glob.glob("examples/*.cpp"))
@@ -96,7 +96,7 @@ class Examples(unittest.TestCase):
 
     def test_1_sums_on_every_backend(self):
         for count in (1, 2, 3, 4):
-            for backend in backends():
+            for backend in backends() if thorough else backends()[count % 2:][:1]:
                 with self.subTest(ranks=count, backend=backend):
                     self.assertIn(f"{backend}, {count} ranks: every x[i] is {count * (count + 1) // 2};",
                                   self.run_on(count, "1_all_reduce", backend, "10000").stdout)
@@ -104,32 +104,40 @@ class Examples(unittest.TestCase):
 
     def test_2_an_algorithm_of_ones_own_is_proved_drawn_and_run(self):
         for count in (1, 2, 3, 4):
-            for backend in backends():
+            for backend in backends() if thorough else backends()[count % 2:][:1]:
                 with self.subTest(ranks=count, backend=backend):
                     out = self.run_on(count, "2_own_algorithm", backend).stdout
                     self.assertIn("proved for 1 to 16 ranks\n", out)
                     self.assertEqual(len(re.findall(r"(?m)^round ", out)), 2 * (count - 1), out)
                     self.assertIn(f"run on {count} ranks: every element is {count * (count + 1) // 2},", out)
-        self.fails_when("2_own_algorithm", "if (p.rank == k - 1) s.recv(k, output(0, n));", "", "the algorithm is wrong")
+        if thorough:
+            self.fails_when("2_own_algorithm", "if (p.rank == k - 1) s.recv(k, output(0, n));", "", "the algorithm is wrong")
 
     def test_3_and_4_have_the_same_losses_on_any_ranks_and_layout(self):
         expected = losses(self.run_on(1, "3_train_by_hand"))
         self.assertEqual(len(expected), 20)
         self.assertLess(float(expected[-1][1]), float(expected[0][1]) - 0.1)
-        for count in (2, 3, 4):
+        for count in sample((2, 3, 4), 2):
             with self.subTest(ranks=count):
                 result = self.run_on(count, "3_train_by_hand")
                 self.assertEqual(losses(result), expected)
                 self.assertIn(f"{count} replicas with the same ", result.stdout)
-        for count, layout in ((1, ""), (2, ""), (3, ""), (4, ""), (2, "tp2"), (2, "pp2"), (3, "dp3.z3"),
-                              (4, "dp2.tp2.z1.sp"), (4, "tp2.pp2")):
+        for count, layout in sample(((1, ""), (2, ""), (3, ""), (4, "dp2.tp2.z1.sp"), (2, "tp2"), (4, ""), (2, "pp2"),
+                                     (4, "tp2.pp2"), (3, "dp3.z3")), 3):
             with self.subTest(ranks=count, layout=layout):
                 result = self.run_on(count, "4_train_with_the_library", *[layout] * bool(layout))
                 self.assertEqual(losses(result), expected)
+                held, planned = map(float, re.search(r"held (\S+) MiB at most, (\S+) MiB were planned",
+                                                     result.stdout).groups())
+                self.assertLessEqual(held, planned)
+                if "pp" not in layout:  # how long results are in transit between stages depends on the speed of both
+                    self.assertEqual(held, planned)
 
+    @only_in_test_all("another compilation; the check of example 1 fails the same way")
     def test_3_fails_without_the_all_reduce(self):
-        self.fails_when("3_train_by_hand", "world.all_reduce(p->gradient.slice());", ";", "replicas differ")
+        self.fails_when("3_train_by_hand", "world.all_reduce(p.gradient);", ";", "replicas differ")
 
+    @only_in_test_all("another compilation; the check of example 1 fails the same way")
     def test_4_fails_when_nothing_is_learned(self):
         self.fails_when("4_train_with_the_library", ".peak = 3e-3", ".peak = 0, .minimum = 0", "nothing was learned")
 
@@ -143,7 +151,7 @@ class Examples(unittest.TestCase):
                 self.assertIn(says, result.stderr)
 
     def test_5_reads_a_record_and_refuses_a_damaged_one(self):
-        for count in (1, 2, 3, 4):
+        for count in sample((1, 2, 3, 4), 2):
             with self.subTest(ranks=count):
                 runs = f"{self.folder}/runs{count}"
                 trained = ranks(count, chorale, "train", "--preset", "tiny", "--train-iters", "15", "--global-batch-size",

@@ -110,18 +110,17 @@ std::string strays(const TrainingOptions& options, Mesh mesh, Memory& memory, co
 
 TEST_CASE("with fast numerics, every layout gives nearly the results of one rank", "[threads]") {
   const Expected expected = alone(test::options_for("fast", {}));
-  for (const int world : {2, 3, 4, 6, 8}) {
-    const std::size_t steps = world <= 3 || test::thorough() ? many_steps : 4;
-    for (const Layout& layout : test::some(test::layouts_of(world))) {
-      INFO(to_string(layout));
-      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
-              return strays(test::options_for("fast", layout), std::move(mesh), memory, expected, steps);
-            }) == "");
-    }
+  test::Sample tenth(10);
+  for (const Layout& layout : test::covering({2, 3, 4, 6, 8}, test::layouts_of)) {
+    const std::size_t steps = tenth.takes() ? many_steps : 4;
+    INFO(to_string(layout));
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+            return strays(test::options_for("fast", layout), std::move(mesh), memory, expected, steps);
+          }) == "");
   }
 }
 
-// A sequence of 41 tokens has leaves of 4 tokens and a last leaf of 1.
+// A sequence of 41 tokens is divided into leaves (blocks of tokens) of 4 tokens each and a last leaf of 1 token.
 TEST_CASE("every scheme and cut of context parallelism gives nearly the results of one rank", "[threads]") {
   const auto options_of = [](ModelFamily family, const Layout& layout) {
     TrainingOptions options = test::options_for("fast", layout);
@@ -130,6 +129,7 @@ TEST_CASE("every scheme and cut of context parallelism gives nearly the results 
     options.shape.tied = options.shape.family == ModelFamily::gpt2;
     return options;
   };
+  test::Sample fifth(5);
   for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama}) {
     const Expected expected = alone(options_of(family, {}));
     for (const ContextScheme& scheme : context_schemes())
@@ -140,6 +140,7 @@ TEST_CASE("every scheme and cut of context parallelism gives nearly the results 
           TrainingOptions options = options_of(family, layout);
           options.context = {&scheme, &cut};
           if (!test::fits(options, layout)) continue;  // too few heads for ulysses
+          if (!fifth.takes()) continue;
           CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
                   return strays(options, std::move(mesh), memory, expected, 3);
                 }) == "");
@@ -165,31 +166,29 @@ TrainingOptions with_experts(const Layout& layout) {
 
 TEST_CASE("with fast numerics, ranks that divide the experts give nearly the results of one rank", "[threads]") {
   const Expected expected = alone(with_experts({}));
-  for (const int world : {2, 4, 6, 8})
-    for (const Layout& layout : test::some(test::expert_layouts_of(world))) {
-      INFO(to_string(layout));
-      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
-              return strays(with_experts(layout), std::move(mesh), memory, expected, 4);
-            }) == "");
-    }
+  for (const Layout& layout : test::covering({2, 4, 6, 8}, test::expert_layouts_of)) {
+    INFO(to_string(layout));
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
+            return strays(with_experts(layout), std::move(mesh), memory, expected, 4);
+          }) == "");
+  }
 }
 
 TEST_CASE("on 2 and 6 ranks, the first loss and norm in bf16 are nearly those in f32", "[threads]") {
   const Expected expected = alone(test::options_for("fast", {}));
-  for (const int world : {2, 6})
-    for (const Layout& layout : test::some(test::layouts_of(world))) {
-      INFO(to_string(layout));
-      TrainingOptions options = test::options_for("fast", layout);
-      options.compute = DType::bf16;
-      CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
-              test::Run run(options, std::move(mesh), memory);
-              const StepResult first = run.training.step(run.read);
-              if (!near(first.loss, expected.first.loss, 2e-2)) return fmt::format("loss {}", first.loss);
-              return near(first.gradient_norm, expected.first.gradient_norm, 0.1)
-                         ? ""
-                         : fmt::format("norm {}", first.gradient_norm);
-            }) == "");
-    }
+  for (const Layout& layout : test::covering({2, 6}, test::layouts_of)) {
+    INFO(to_string(layout));
+    TrainingOptions options = test::options_for("fast", layout);
+    options.compute = DType::bf16;
+    CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) -> std::string {
+            test::Run run(options, std::move(mesh), memory);
+            const StepResult first = run.training.step(run.read);
+            if (!near(first.loss, expected.first.loss, 2e-2)) return fmt::format("loss {}", first.loss);
+            return near(first.gradient_norm, expected.first.gradient_norm, 0.1)
+                       ? ""
+                       : fmt::format("norm {}", first.gradient_norm);
+          }) == "");
+  }
 }
 
 TEST_CASE("bf16 without masters learns nearly as well as with masters, and its copies stay equal on all ranks",
@@ -217,26 +216,27 @@ TEST_CASE("bf16 without masters learns nearly as well as with masters, and its c
   }
 }
 
-void near_on_processes(const std::function<TrainingOptions(const Layout&)>& options_of, const std::vector<Layout>& layouts,
-                       std::size_t steps) {
+void near_on_processes(const std::function<TrainingOptions(const Layout&)>& options_of,
+                       const std::function<std::vector<Layout>(int world)>& layouts_of, std::size_t steps) {
   const Expected expected = alone(options_of({}));
   SystemClock clock;
+  test::Sample ninth(9, 5);
   for (const Backend& backend : all_backends()) {
     if (!test::joins_all(backend)) continue;
     const Worlds worlds(open_world(backend.name, test::world(), clock));
-    for (std::size_t i = 0; i < layouts.size(); i += 5) {
-      INFO(to_string(layouts[i]) << " on " << backend.name);
-      const TrainingOptions options = options_of(layouts[i]);
-      REQUIRE_ALL(strays(options, Mesh(layouts[i], worlds, {}), worlds.memory(), expected, steps) == "");
+    for (const Layout& layout : test::covering({test::world().size()}, layouts_of)) {
+      if (!ninth.takes()) continue;
+      INFO(to_string(layout) << " on " << backend.name);
+      const TrainingOptions options = options_of(layout);
+      REQUIRE_ALL(strays(options, Mesh(layout, worlds, {}), worlds.memory(), expected, steps) == "");
     }
   }
 }
 
-TEST_CASE("with fast numerics, processes on every fifth layout give nearly the results of one rank", "[spmd]") {
-  const int world = test::world().size();
-  near_on_processes([](const Layout& layout) { return test::options_for("fast", layout); }, test::layouts_of(world),
-                    world <= 2 || test::thorough() ? many_steps : 4);
-  near_on_processes(with_experts, test::expert_layouts_of(world), 4);
+TEST_CASE("with fast numerics, processes give nearly the results of one rank", "[spmd]") {
+  near_on_processes([](const Layout& layout) { return test::options_for("fast", layout); }, test::layouts_of,
+                    test::thorough() ? many_steps : 4);
+  near_on_processes(with_experts, test::expert_layouts_of, 4);
 }
 
 }  // namespace

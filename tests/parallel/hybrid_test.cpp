@@ -28,8 +28,10 @@ test::Seen along_rep(test::Seen seen) {
 
 // Both layouts have the same buckets only under ZeRO-1. Under ZeRO-2 and 3, a bucket ends with each unit.
 TEST_CASE("with shards on one rank, ZeRO-1 has the bits of plain replicas in fast numerics", "[threads]") {
+  test::Sample half(2);
   for (const char* algorithm : {"ring", "auto", "recursive_doubling", "direct"})
     for (const char* parts : {"", ".tp2", ".pp2"}) {
+      if (!half.takes()) continue;
       const Layout plain = parse_layout(fmt::format("dp4{}", parts), 0);
       const Layout hybrid = parse_layout(fmt::format("dp1.rep4{}.z1", parts), 0);
       INFO(algorithm << " " << to_string(hybrid));
@@ -75,9 +77,11 @@ TEST_CASE("with one group of shards, a hybrid is plain ZeRO") {
 
 TEST_CASE("exact numerics give the bits of one rank on hybrid layouts", "[threads]") {
   const test::Seen expected = test::train_alone(test::hybrid_options("exact", {}));
+  test::Sample half(2);
   for (const char* sizes : {"dp2.rep2", "dp2.rep4", "dp4.rep2", "dp1.rep2", "dp2.rep2.tp2", "dp2.rep2.pp2", "dp2.rep2.cp2",
                             "dp1.rep2.cp2", "dp1.rep4.tp2", "dp2.rep2.tp2.rep-dp-tp", "dp2.rep2.tp2.dp-tp-rep"})
     for (const char* zero : {"z1", "z2", "z3"}) {
+      if (!half.takes()) continue;
       const Layout layout = parse_layout(fmt::format("{}.{}", sizes, zero), 0);
       INFO(to_string(layout));
       CHECK(difference(expected, seen_on(layout, test::hybrid_options("exact", layout), "auto")) == "");
@@ -91,8 +95,10 @@ TEST_CASE("exact numerics give the bits of one rank on hybrid layouts that divid
     return options;
   };
   const test::Seen expected = test::train_alone(with_experts({}));
+  test::Sample half(2);
   for (const char* sizes : {"dp2.rep2.ep2", "dp4.rep2.ep2", "dp2.rep2.cp2.ep2", "dp2.rep2.tp2.ep2.sp", "dp2.rep2.pp2.ep2"})
     for (const char* zero : {"z1", "z2", "z3"}) {
+      if (!half.takes()) continue;
       const Layout layout = parse_layout(fmt::format("{}.{}", sizes, zero), 0);
       INFO(to_string(layout));
       CHECK(difference(expected, seen_on(layout, with_experts(layout), "auto")) == "");

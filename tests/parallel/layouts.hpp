@@ -1,13 +1,14 @@
-// Helpers for tests of layouts. They build a small model that fits many layouts, train it on one rank of any mesh, return
-// the results of this rank, and compare two runs. Losses, gradient norms and fingerprints (hashes of the state) are equal on
-// all ranks. So each rank can compare them without communication.
+// Helpers for tests of layouts. They build a small model that fits many layouts, run the training of one rank of any mesh,
+// return the results of this rank, and compare two runs. Losses, gradient norms and fingerprints (hashes of the state) are
+// equal on all ranks. So each rank can compare them without communication.
 #pragma once
 #include "parallel/state/fingerprint.hpp"
 #include "src/data/sampler.hpp"
 #include "src/data/synthetic.hpp"
 #include "src/memory/pool.hpp"
 #include "tests/collectives/worlds.hpp"
-#include "tests/sanitized.hpp"
+#include "tests/parallel/covering.hpp"
+#include "tests/sample.hpp"
 
 namespace chorale::test {
 

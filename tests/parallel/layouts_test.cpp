@@ -16,24 +16,26 @@ void same_on_threads(const TrainingOptions& options, const Layout& layout, const
 
 TEST_CASE("exact numerics give the same bits on every layout", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
-  for (const int world : {1, 2, 3, 4, 6, 8})
-    for (const Layout& layout : test::some(test::layouts_of(world)))
-      same_on_threads(test::options_for("exact", layout), layout, expected);
+  for (const Layout& layout : test::covering({1, 2, 3, 4, 6, 8}, test::layouts_of))
+    same_on_threads(test::options_for("exact", layout), layout, expected);
 }
 
 TEST_CASE("exact numerics give the same bits of a model with experts on every layout", "[threads]") {
-  for (const double capacity : {0.0, 0.75}) {
-    const auto with_experts = [&](const Layout& layout) {
-      TrainingOptions options = test::options_for("exact", layout);
-      options.shape = test::small_moe(capacity);
-      return options;
-    };
-    const test::Seen expected = test::train_alone(with_experts({}));
-    INFO("capacity " << capacity);
-    for (const int world : {1, 2, 4})
-      for (const Layout& layout : test::some(all_layouts({test::small_moe(), world, 12, 1})))
-        same_on_threads(with_experts(layout), layout, expected);
-  }
+  const auto options_of = [](const Layout& layout, double capacity) {
+    TrainingOptions options = test::options_for("exact", layout);
+    options.shape = test::small_moe(capacity);
+    return options;
+  };
+  const auto layouts_of = [](int world) { return all_layouts({test::small_moe(), world, 12, 1}); };
+  std::map<double, test::Seen> expected;
+  for (const double capacity : {0.0, 0.75}) expected[capacity] = test::train_alone(options_of({}, capacity));
+  test::Sample third(3);
+  for (const Layout& layout : test::covering({1, 2, 4}, layouts_of))
+    for (const auto& [capacity, seen] : expected) {
+      if (!third.takes()) continue;
+      INFO("capacity " << capacity);
+      same_on_threads(options_of(layout, capacity), layout, seen);
+    }
 }
 
 // With one replica, shards are whole tensors, but the code still handles shards separately.
@@ -128,12 +130,14 @@ const Variation variations[] = {
 };
 
 TEST_CASE("exact numerics give the same bits on every layout, whatever the other options are", "[threads]") {
+  test::Sample half(2);
   for (const Variation& variation : variations) {
     INFO(variation.about);
     TrainingOptions options = test::options_for("exact", {});
     variation.change(options);
     const test::Seen expected = test::train_alone(options);
     for (const char* word : variation.layouts) {
+      if (!half.takes()) continue;
       const Layout layout = parse_layout(word, 0);
       options = test::options_for("exact", layout);
       variation.change(options);
@@ -170,44 +174,48 @@ TEST_CASE("all ranks skip the same overflowing steps", "[threads]") {
   }
 }
 
-// Trains on every layout, or on every seventh layout if there are many.
-void same_on_processes(const ModelShape& shape, const std::vector<Layout>& layouts) {
+// Trains on the layouts that covering.hpp chooses. In `make test`, each backend trains on a fifth of these layouts.
+template <class LayoutsOf>
+void same_on_processes(const ModelShape& shape, LayoutsOf&& layouts_of) {
   const auto options_of = [&](const Layout& layout) {
     TrainingOptions options = test::options_for("exact", layout);
     options.shape = shape;
     return options;
   };
   const test::Seen expected = test::train_alone(options_of({}));
-  const std::size_t stride = test::world().size() > 4 ? 7 : 1;
   SystemClock clock;
+  test::Sample fifth(5, test::world().size() > 4 ? 7 : 1);
   for (const Backend& backend : all_backends()) {
     if (!test::joins_all(backend)) continue;
     const Worlds worlds(open_world(backend.name, test::world(), clock));
-    for (std::size_t i = 0; i < layouts.size(); i += stride) {
-      INFO(to_string(layouts[i]) << " on " << backend.name);
-      const TrainingOptions options = options_of(layouts[i]);
-      REQUIRE_ALL(difference(expected, test::train(options, Mesh(layouts[i], worlds, {}), worlds.memory())) == "");
+    for (const Layout& layout : test::covering({test::world().size()}, layouts_of)) {
+      if (!fifth.takes()) continue;
+      INFO(to_string(layout) << " on " << backend.name);
+      const TrainingOptions options = options_of(layout);
+      REQUIRE_ALL(difference(expected, test::train(options, Mesh(layout, worlds, {}), worlds.memory())) == "");
     }
   }
 }
 
-TEST_CASE("exact numerics give the same bits if ranks are processes, on every backend", "[spmd][hosts]") {
-  same_on_processes(test::small_shape(), test::layouts_of(test::world().size()));
+TEST_CASE("exact numerics give the same bits if ranks are processes, on every backend", "[spmd][hosts][many]") {
+  same_on_processes(test::small_shape(), test::layouts_of);
 }
 
 TEST_CASE("processes that divide the experts give the same bits, on every backend", "[spmd][hosts]") {
-  same_on_processes(test::small_moe(0.75), test::expert_layouts_of(test::world().size()));
+  same_on_processes(test::small_moe(0.75), test::expert_layouts_of);
 }
 
-// The first rank along ep gets all rows, and all other ranks get none.
+// The first rank along ep gets all rows, and the remaining ranks get none.
 TEST_CASE("processes give the same bits if all tokens choose the same experts", "[spmd]") {
   ModelShape shape = test::small_moe();
   shape.experts.count = 8;
   shape.experts.routing = ForcedRouting::one;
-  std::vector<Layout> layouts = all_layouts({shape, test::world().size(), 12, 1});
-  std::erase_if(layouts,
-                [](const Layout& l) { return l.expert_ranks() == 1 || l.zero > 0 || l.sequence || l.stages() > 1; });
-  same_on_processes(shape, layouts);
+  same_on_processes(shape, [&](int world) {
+    std::vector<Layout> layouts = all_layouts({shape, world, 12, 1});
+    std::erase_if(layouts,
+                  [](const Layout& l) { return l.expert_ranks() == 1 || l.zero > 0 || l.sequence || l.stages() > 1; });
+    return layouts;
+  });
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ constexpr Check checks[] = {
     {"started forms", every_collective_can_be_started},
 };
 
-// A clock that advances only when a thread sleeps. Several threads may share a clock.
+// A clock that advances only when a thread sleeps. Several threads can share the clock.
 class SharedClock final : public Clock {
  public:
   double seconds() const override { return now_; }
@@ -158,13 +158,13 @@ TEST_CASE("wrong sizes and empty communicators are refused, and every collective
 }
 
 TEST_CASE("a world's time limit is set by the program, and the environment overrides it", "[threads]") {
-  CHECK(barrier_after(1000, {}).find("the limit is 600.0 s") != std::string::npos);
-  CHECK(barrier_after(1000, {.timeout_seconds = 30}).find("the limit is 30.0 s") != std::string::npos);
-  CHECK(barrier_after(1000, {.timeout_seconds = 2000}) == "nothing");
-  CHECK(barrier_after(5000, {.timeout_seconds = 0}) == "nothing");
+  CHECK(barrier_after(700, {}).find("the limit is 600.0 s") != std::string::npos);
+  CHECK(barrier_after(700, {.timeout_seconds = 30}).find("the limit is 30.0 s") != std::string::npos);
+  CHECK(barrier_after(700, {.timeout_seconds = 2000}) == "nothing");
+  CHECK(barrier_after(700, {.timeout_seconds = 0}) == "nothing");
   const auto with_environment = [](const char* value) {
     setenv("CHORALE_TIMEOUT", value, 1);
-    const std::string said = barrier_after(1000, {.timeout_seconds = 2000});
+    const std::string said = barrier_after(700, {.timeout_seconds = 2000});
     unsetenv("CHORALE_TIMEOUT");
     return said;
   };

@@ -11,6 +11,7 @@ using namespace chorale;
 TEST_CASE("if a signal stops the fit, the calibration is incomplete on every rank, and no file is written", "[spmd]") {
   const mpi::Runtime& world = test::world();
   if (world.size() != 2) return;
+  if (test::only_in_test_all("a fit that is told to stop: fit_test.cpp; rows that a signal stops: bench_test.py")) return;
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "machine.toml";
   const Options options("tune");

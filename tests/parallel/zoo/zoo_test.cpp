@@ -7,6 +7,7 @@
 // shard of the vocabulary, is left out, because Chorale has no label smoothing.
 #include <fmt/ranges.h>
 
+#include "src/base/text.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/parallel/zoo/detectors.hpp"
@@ -16,7 +17,10 @@ namespace {
 
 constexpr int steps_of_table = 12, steps_of_others = 2;
 
-// Correct runs that several mistakes share. Each run is made only once.
+// `make test` applies the detectors only to every fourth mistake, and checks the row of this mistake on the page.
+bool has_all() { return test::thorough() || !test::environment("ZOO_TABLE", "").empty(); }
+
+// Correct runs that several mistakes are compared with. Each run is made only once.
 class RightRuns {
  public:
   const test::Seen& on_one_rank(const Mistake& mistake) {
@@ -113,9 +117,16 @@ void compare_with_page(const std::string& heading, const std::string& text) {
   CHECK(page.substr(begins, length) == text);
 }
 
-Section shown(const char* title, const std::vector<Mistake>& mistakes, RightRuns& right) {
+void find_on_page(const std::string& heading, const std::string& rows) {
+  const std::string page = test::bytes_in("docs/bug_zoo.md");
+  const auto [begins, length] = place_of(heading, page);
+  for (const std::string& row : split(rows, '\n')) CHECK_THAT(page.substr(begins, length), Catch::Contains(row));
+}
+
+Section shown(const char* title, const std::vector<Mistake>& mistakes, RightRuns& right, test::Sample& sample) {
   Section section{title};
-  for (const Mistake& mistake : mistakes)
+  for (const Mistake& mistake : mistakes) {
+    if (!sample.takes()) continue;
     for (const char* word : mistake.layouts) {
       INFO(mistake.about << " in " << word);
       const bool in_table = word == mistake.layouts.front();
@@ -127,6 +138,7 @@ Section shown(const char* title, const std::vector<Mistake>& mistakes, RightRuns
       section.add(mistake, found);
       for (const Finding& finding : found) CHECK(finding.margin > 0.03);  // so that the table is equal on every machine
     }
+  }
   return section;
 }
 
@@ -135,6 +147,7 @@ TEST_CASE("the proof catches every mistake of the bug zoo, and docs/bug_zoo.md s
   RightRuns right;
   std::string rows;
   Counts all;
+  test::Sample sample(has_all() ? 1 : 4);
   for (const auto& [title, mistakes] : {std::pair{"Sums of gradients", mistakes_in_gradients()},
                                         {"Norm and clipping", mistakes_in_norms()},
                                         {"Weights, optimizer states, resumed runs", mistakes_in_weights()},
@@ -142,14 +155,17 @@ TEST_CASE("the proof catches every mistake of the bug zoo, and docs/bug_zoo.md s
                                         {"Samples and dropout masks", mistakes_in_samples()},
                                         {"Divided sequences", mistakes_in_tokens()},
                                         {"Experts", mistakes_in_experts()}}) {
-    const Section section = shown(title, mistakes, right);
-    compare_with_page(section.heading(), section.text());
+    const Section section = shown(title, mistakes, right, sample);
+    if (has_all())
+      compare_with_page(section.heading(), section.text());
+    else
+      find_on_page(section.heading(), section.rows);
     rows += section.counts.row(title);
     all.add(section.counts);
   }
   const std::string heading = "## How many mistakes each detector catches\n";
   const std::vector<std::string> columns = with_detectors({"", "mistakes"}, {"proof alone"});
-  compare_with_page(heading, heading + "\n" + table_of(columns, rows + all.row("all")));
+  if (has_all()) compare_with_page(heading, heading + "\n" + table_of(columns, rows + all.row("all")));
   CHECK(all.caught[proof] == all.mistakes);
 }
 
