@@ -126,7 +126,7 @@ unwatched := $(if $(filter thread,$(SANITIZE)),$(patsubst %,$B/src/math/%.o,atte
 objects  := $(call objects_of,$(sources),$(filter-out tests%,$(bundles)))
 objects  := $(filter-out $(unwatched),$(objects)) $(unwatched)
 parts    := $(filter-out $B/experiments/% $B/bundles/experiments%,$(objects))
-library  := $B/libchorale.so $B/chorale.pc $B/include/chorale/chorale.hpp
+library  := $B/libchorale.so $B/chorale.pc
 examples := $(patsubst %.cpp,$B/%,$(wildcard examples/*.cpp))
 link_program = $(link) $(objects) $(libs)
 link_tests   = $(link) $(filter-out $B/experiments/commands/main.o,$(objects)) $(tests) $(libs) $(catch_libs)
@@ -140,8 +140,8 @@ release  := $(shell sed -n 's/.* version = "\(.*\)";/\1/p' src/base/built.hpp)
 # Until 1.0 a minor version may change the interface, so libchorale.so.0.2 is not the library that a program built with 0.1 loads.
 abi      := $(basename $(release))
 pc        = printf '%s\n' 'Name: chorale' 'Description: collectives with pluggable algorithms and backends' 'Version: $(release)' \
-            'Requires: fmt' 'Cflags: -std=c++20 -pthread $(sanitize) -I$(1)' 'Libs: -L$(2) -Wl,-rpath,$(2) -lchorale'
-pc_here   = $(call pc,$(CURDIR)/$B/include,$(CURDIR)/$B)
+            'Cflags: -std=c++20 -pthread $(sanitize) -I$(1)' 'Libs: -L$(2) -Wl,-rpath,$(2) -lchorale'
+pc_here   = $(call pc,$(CURDIR)/include,$(CURDIR)/$B)
 
 # ── facts of the build, for the program ────────────────────────────────────────────────────────────────────────────
 commit   := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
@@ -186,7 +186,7 @@ do-program: $B/chorale $(if $(device),$(plugin))
 ## tests       build the C++ tests alone: build/tests_run
 do-tests: $B/tests_run
 
-## library     build the library, its headers and build/chorale.pc, for your own programs
+## library     build the library and build/chorale.pc, for your own programs
 do-library: $(library)
 
 ## examples    build examples/*.cpp, each as your own program would be built
@@ -276,7 +276,7 @@ do-install: do-all
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/chorale/suites experiments/suites/*.toml
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/chorale/published experiments/published/*
 	rm -rf $(DESTDIR)$(PREFIX)/include/chorale
-	cp -r $B/include/chorale $(DESTDIR)$(PREFIX)/include
+	cp -r include/chorale $(DESTDIR)$(PREFIX)/include
 	@$(call pc,$${pcfiledir}/../../include,$${pcfiledir}/..) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/chorale.pc
 	for file in ChoraleConfig.cmake ChoraleConfigVersion.cmake; do \
 	  sed 's|@RELEASE@|$(release)|g; s|@ABI@|$(abi)|g; s|@MPICXX@|$(firstword $(MPICXX))|g; s|@SANITIZE@|$(subst $(space),;,$(strip $(sanitize)))|g' \
@@ -352,13 +352,6 @@ $B/libchorale.so: $(parts) $B/link_library.stamp
 	$(call quiet,link) $(link_library) -o $@.$(release) && ln -sf libchorale.so.$(release) $@.$(abi) && ln -sf libchorale.so.$(abi) $@
 $B/chorale.pc: $B/pc_here.stamp
 	@$(pc_here) > $@
-# The headers for users' programs: include/ unchanged, and parallel/train.hpp with all that it includes. The latter are copied to chorale/, so that
-# they do not conflict with a user's folders named src or collectives.
-public = sed -E 's,(src|collectives)/([a-z_/]+\.hpp),chorale/\2,g; s,((layers|parallel)/[a-z_/]+\.hpp),chorale/\1,g'
-$B/include/chorale/chorale.hpp: $(call below,hpp,include src collectives layers parallel) $B/compile.stamp
-	@rm -rf $B/include; cp -r include $B; for header in $$($(mpicxx) -std=c++20 -Iinclude -I. $(found_flags) -MM parallel/train.hpp | \
-	  grep -oE '(src|collectives|layers|parallel)/[^ ]+\.hpp' | sort -u); do \
-	  file=$B/include/$$(echo $$header | $(public)); mkdir -p $${file%/*}; $(public) $$header > $$file || exit 1; done; [ -s $@ ]
 $B/examples/%: examples/%.cpp $(library)
 	@mkdir -p $(@D)
 	$(call quiet,c++) $(mpicxx) $(CXXFLAGS) $< $$(pkg-config --cflags --libs $B/chorale.pc) -MMD -MP -o $@

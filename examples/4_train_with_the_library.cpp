@@ -3,9 +3,8 @@
 //
 //   mpirun -np 4 ./4_train_with_the_library                   4 replicas
 //   mpirun -np 4 ./4_train_with_the_library dp2.tp2.z1.sp     or any other layout of 4 ranks
-#include <chorale/parallel/train.hpp>
+#include <chorale/train.hpp>
 #include <cstdio>
-#include <numeric>
 
 using namespace chorale;
 
@@ -15,36 +14,24 @@ int main(int argc, char** argv) {
     TrainingOptions options;
     options.shape = {.layers = 2, .heads = 4, .groups = 4, .width = 64, .ffn = 256, .sequence = 32, .vocabulary = 256};
     options.numerics = NumericsKind::exact;
-    options.batch.global = 12;
+    options.batch = {.global = 12, .micro = 0};  // 0: micro-batches as large as the layout allows
     options.optimizer.clip = 0;
     options.optimizer.rate = {.peak = 3e-3, .warmup = 5, .steps = 20};
     options.seed = 1234;
 
-    // Step 2: choose the layout. A layout word such as tp2.z1 says how the ranks share the work. If it does not name dp, the
-    // size of dp is the number of ranks divided by the other sizes.
-    const Layout layout = parse_layout(argc > 1 ? argv[1] : "", runtime.size());
-    require_fits(layout, {options.shape, runtime.size(), options.batch.global});
-    // A pipeline needs several micro-batches.
-    options.batch.micro = layout.stages() > 1 ? 1 : options.batch.global / layout.replicas();
-
-    // Step 3: arrange the ranks as a mesh on the fastest backend, and set up the training on this mesh.
+    // Step 2: choose the layout, and open the training on the fastest backend. A word such as tp2.z1 says how the ranks
+    // share the work. If it does not name dp, the size of dp is the number of ranks divided by the other sizes.
     SystemClock clock;
-    const Worlds worlds(open_world("auto", runtime, clock));
-    Training training(options, Mesh(layout, worlds, {{"", "auto"}}), worlds.memory(), clock);
+    Trainer trainer(options, argc > 1 ? argv[1] : "", runtime, clock);
 
-    // Step 4: define the function that reads samples. On each rank, the training step calls `read` for this rank's part of
-    // the batch.
-    const SyntheticLanguage language(options.shape.vocabulary, options.seed);
-    const auto read = [&](std::int64_t first, std::int64_t count, const SampleRows& rows) {
-      std::vector<std::int64_t> samples(static_cast<std::size_t>(count));
-      std::iota(samples.begin(), samples.end(), first);
-      fill_batch(language, samples, options.shape.sequence, rows);
-    };
+    // Step 3: define where samples come from. On each rank, the trainer calls `read` for this rank's part of the batch.
+    const std::unique_ptr<TokenSource> language = synthetic_language(options.shape.vocabulary, options.seed);
+    const ReadSamples read = in_order(*language, options.shape.sequence);
 
-    // Step 5: train.
+    // Step 4: train.
     double first_loss = 0, loss = 0;
-    while (training.steps() < options.optimizer.rate.steps) {
-      const StepResult result = training.step(read);
+    while (trainer.steps() < options.optimizer.rate.steps) {
+      const StepResult result = trainer.step(read);
       loss = result.loss;
       if (result.step == 1) first_loss = loss;
       if (runtime.rank() == 0) std::printf("step %2ld  loss %.17g\n", static_cast<long>(result.step), loss);
@@ -52,9 +39,12 @@ int main(int argc, char** argv) {
     if (!(loss < first_loss - 0.1))
       throw Error(Exit::check, "nothing was learned", "the loss did not fall by 0.1", "try other options");
 
-    // Step 6: print the memory peak of rank 0.
-    if (runtime.rank() == 0)
-      std::printf("%s: rank 0 held %.2f MiB at most\n", to_string(layout).c_str(),
-                  static_cast<double>(training.memory().ledger().total_peak()) / 0x1p20);
+    // Step 5: compare the memory that rank 0 needed with a plan, which runs the same code without memory and peers.
+    if (runtime.rank() == 0) {
+      const RankPlan plan = plan_step(options, trainer.layout(), runtime.size(), 0);
+      std::printf("%s: rank 0 held %.2f MiB at most, %.2f MiB were planned\n", trainer.layout().c_str(),
+                  static_cast<double>(trainer.measured().peak_bytes) / 0x1p20,
+                  static_cast<double>(plan.peak_bytes) / 0x1p20);
+    }
   });
 }

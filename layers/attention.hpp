@@ -1,6 +1,6 @@
 // The part of attention that has no parameters. The layer rotates queries and keys if positions are rotary. In each head, a
-// token's output is then a weighted mean of the values of that token and all earlier tokens. For the backward pass, the
-// layer keeps its input (queries, keys, values), its output and one value per head and token. The layer never keeps the
+// token's output is then a weighted mean of the value vectors of that token and all earlier tokens. For the backward pass,
+// the layer keeps its input (queries, keys, values), its output and one value per head and token. The layer never keeps the
 // scores. If ranks split the tokens of a sequence, an AttentionScheme does the communication that attention needs.
 #pragma once
 #include <optional>
@@ -19,7 +19,7 @@ class Attention final : public Layer {
     double dropout = 0;
     std::uint32_t site = 0;      // identifies this dropout of attention probabilities among all dropouts of the model
     std::size_t cache_slot = 0;  // this layer's index in the key-value cache
-    std::int64_t leaves = 1;     // leaves per sequence (Context::leaves)
+    std::int64_t leaves = 1;     // number of leaves (fixed groups of tokens) per sequence; see Context::leaves
   };
   Attention(std::string name, const Options& options);
 

@@ -18,10 +18,10 @@ struct AttentionCall {
   SumSite& keys;  // sums of the gradients of keys and values
 };
 
-// The tokens of each sample whose queries this rank computes. Several ranks may share these tokens; each rank then computes
-// some of the heads.
+// The tokens of each sample for whose queries this rank computes attention. If several ranks share these tokens, each of the
+// ranks computes some of the heads.
 struct QueryTokens {
-  std::vector<std::int64_t> places;  // ascending; empty: the places of this rank's rows
+  std::vector<std::int64_t> places;  // indices of the tokens in the sample, ascending; empty: those of this rank's rows
   std::int64_t ranks = 1;
 };
 
@@ -30,7 +30,7 @@ class AttentionScheme {
   virtual ~AttentionScheme() = default;
   virtual Tensor forward(const Tensor& qkv, const AttentionCall& call, Context& context) const;
   virtual Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const;
-  // For generation: writes the keys and values of all tokens of this pass to the rows of `keys`.
+  // Used for generation. Copies the keys and values of all tokens of the current pass to the rows of `keys`.
   virtual void collect(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, Context& context) const;
   virtual Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const;
 
@@ -39,7 +39,8 @@ class AttentionScheme {
   static const AttentionScheme& alone();
 
  protected:
-  // The queries of this rank's tokens and all keys that these queries attend to. By default, qkv has complete sequences.
+  // Returns the queries of this rank's tokens, and all keys that these queries attend to. By default, qkv has complete
+  // sequences.
   virtual AttentionInput input(const Tensor& qkv, const AttentionCall& call, Context& context) const;
 
   // The kernels, timed.
@@ -48,7 +49,7 @@ class AttentionScheme {
                             const Tensor& dqkv, const KeyRows& dkeys, SumSite& keys, Context& context);
 };
 
-// Copies the keys and values from qkv to the rows of a separate tensor, or back.
+// take_keys copies the keys and values from qkv to the rows of a separate tensor, and put_keys copies them back.
 void take_keys(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Queue& queue);
 void put_keys(const Tensor& keys, const AttentionShape& shape, const Tensor& qkv, const Queue& queue);
 

@@ -1,5 +1,5 @@
 // The attention work of one rank, so that ranks that split sequences can be compared. AttentionWork counts the pairs of a
-// query and a key that the query attends to. AttentionWork also measures the processor time of the thread that calls the
+// query and a key to which the query attends. AttentionWork also measures the processor time of the thread that calls the
 // kernels. For kernels on a device, neither is recorded.
 #pragma once
 #include "src/base/thread_time.hpp"

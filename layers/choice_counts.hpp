@@ -1,5 +1,5 @@
 // Counts of the tokens' expert choices in one training step. For each block of experts, the counts say how many tokens chose
-// each expert before drops, and how many of these choices were dropped.
+// each expert, including choices that were dropped later. They also say how many choices were dropped.
 //
 //   E = 4                 expert 0   1   2   3   dropped
 //   block of experts 0          61  70  66  59         0       every row: E + 1 integers; the first E add up to the step's
@@ -13,11 +13,11 @@
 // Each tensor rank routes tokens independently. If two tensor ranks chose different experts for a token, the sum of the
 // token's outputs would be wrong, and no error would occur. All tensor ranks make the same choices if x and the router's
 // weights are bit-identical on them. Chorale's own algorithms give bit-identical sums to all ranks
-// (tests/collectives/call/values_test.cpp). An algorithm of a library may give different results to different ranks. Fast
-// sums over dp may also round differently if the replicas of different tensor ranks use different algorithms. As a check,
-// one more word is summed. Tensor rank 0 of T contributes (T − 1) · checksum of its counts, and every other tensor rank
-// contributes −checksum. The checksum words sum to 0 if all tensor ranks have the same counts. Checksums have 24 bits, so
-// that sums in f64 are exact.
+// (tests/collectives/call/values_test.cpp). A library's own algorithm may give different results to different ranks. With
+// fast numerics, sums over the dp axis may also round differently if different tensor ranks use different algorithms for
+// these sums. As a check, one more word is summed. Tensor rank 0 of T contributes (T − 1) · checksum of its counts, and
+// every other tensor rank contributes −checksum. The checksum words sum to 0 if all tensor ranks have the same counts.
+// Checksums have 24 bits, so their sums in f64 are exact.
 //
 // Only the first forward pass of a training step counts choices. Context::choices is null in evaluations, in generation and
 // when a block is recomputed.
@@ -28,7 +28,7 @@
 #include <span>
 #include <vector>
 
-#include "layers/shape.hpp"
+#include <chorale/model.hpp>
 
 namespace chorale {
 

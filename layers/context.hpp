@@ -22,7 +22,7 @@ struct KeyValueCache {
   std::map<std::size_t, Tensor> layers;  // key: the layer's index in the complete model
   std::int64_t capacity = 0;
   std::int64_t past = 0;  // tokens already in the cache
-  std::int64_t next = 0;  // tokens of this pass, added up over the ranks that split them
+  std::int64_t next = 0;  // number of tokens in this pass, summed over the ranks that split them
 };
 
 struct ChoiceCounts;    // layers/choice_counts.hpp
@@ -54,16 +54,17 @@ struct RunContext {
 struct Context : RunContext {
   Tokens tokens = {};                  // all rows of the micro-batch: the rows of matrix products and attention
   Tokens stream = {};                  // this rank's rows of the residual stream: fewer with sequence parallelism
-  Tensor places = {}, positions = {};  // the places and positions of `tokens`, i32 [rows]; `stream` uses a part of them.
-                                       // Empty: not needed
-  Tensor query_places = {};            // places of the rows that AttentionScheme::query_tokens lists; empty: consecutive
-  Tensor query_positions = {};         // positions of the same rows; empty: equal to the places
+  Tensor places = {}, positions = {};  // indices in the sequence and in the document of `tokens`, i32 [rows]; `stream` uses
+                                       // a part of them. Empty: not needed
+  Tensor query_places = {};            // indices in the sequence of the rows that AttentionScheme::query_tokens lists;
+                                       // empty: consecutive
+  Tensor query_positions = {};         // indices in the document of the same rows; empty: equal to query_places
   Tensor targets = {};                 // i32 [rows]: the next token of each row; −1: the row does not count in the loss
   std::uint32_t step = 0;
   bool training = true;
   double loss_scale = 1;
   Tensor loss = {};              // [1]: the head adds the losses of all rows to this element
-  std::int64_t step_tokens = 1;  // tokens of the step on all ranks, which bounds the number of addends in `loss`
+  std::int64_t step_tokens = 1;  // number of tokens in the step on all ranks; it bounds the number of addends in `loss`
   const std::vector<TokenCut>* cuts = nullptr;  // how context ranks split each sample; null: they split all samples alike
 
   Tape* tape = nullptr;               // null: no backward pass follows
@@ -71,7 +72,8 @@ struct Context : RunContext {
   // Blocks of experts count their tokens' choices in this object. Null: choices are not counted, because this is not the
   // first forward pass of a training step.
   ChoiceCounts* choices = nullptr;
-  // For generation: the tokens of this pass follow the cached tokens, and the head returns the logits of the next token.
+  // Used for generation: the tokens of this pass follow the cached tokens, and the head returns the logits of the next
+  // token.
   KeyValueCache* cache = nullptr;
   // A pipeline schedule such as ZB-H1 may defer weight gradients, because no other layer needs weight gradients.
   // weight_gradient() then appends the computation to this list. Null: weight_gradient() computes the gradient immediately.
@@ -100,11 +102,11 @@ struct Context : RunContext {
   }
   bool selective() const { return tape && tape->selective(); }
   // A sequence is divided into leaves of this many tokens; the last leaf may be shorter. Weight gradients, and the gradients
-  // of keys and values, are summed in floats within a leaf. Exact numerics then adds the sums of leaves as integers. The
+  // of keys and values, are summed in floats within a leaf. Exact numerics then adds the leaves' sums as integers. The
   // results of exact numerics therefore depend on the leaf length.
   Leaves leaves() const { return {leaves_of(tokens.sequence).length, tokens.tokens}; }
-  // Returns leaves whose length is the largest power of two that is at most 256 and at most an eighth of the sequence. The
-  // length is at least 1.
+  // Returns the default leaves. Their length is the largest power of two that exceeds neither 256 nor an eighth of the
+  // sequence, but at least 1.
   static Leaves leaves_of(std::int64_t sequence);
 
   template <class Work>

@@ -54,9 +54,9 @@ class ExpertExchange {
   // micro-batches of all source ranks. `routing` describes this rank's micro-batch. In a plan (phantom tensors), the counts
   // of all ranks are derived from routing.planned.
   virtual ExpertRows here(const ExpertRows& home, const Routing& /*routing*/, Context&) const { return home; }
-  // Makes the rows of x with take_rows (src/math/slots.hpp) and sends them to the ranks of their experts. Returns the rows
-  // for this rank's experts. `weights` may be null. `home` and `here` are the counts on the token side and on the expert
-  // side.
+  // Copies the rows of x with take_rows (src/math/slots.hpp) and sends the copies to the ranks of their experts. Returns the
+  // rows for this rank's experts. `weights` may be null. `home` and `here` are the counts on the token side and on the
+  // expert side.
   virtual Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                           const ExpertRows& here, Context& context) const;
   // Starts to send the experts' rows back to their tokens. The returned function waits for the rows of this rank's tokens

@@ -2,14 +2,15 @@
 //
 //   rows sorted by expert ─ up ─▶ before ─ activation ─▶ after ─ down ─▶ outputs, one row each
 //                                                                         (backward: the reverse)
-// Tensor parallelism cuts every expert like a dense MLP: `up` by columns and `down` by rows. Outputs and input gradients are
-// therefore partial sums. Products run one expert after another. The routing determines the number of rows of each expert.
+// Tensor parallelism splits every expert like a dense MLP: `up` by columns and `down` by rows. Outputs and input gradients
+// are therefore partial sums. Products run one expert after another. The routing determines the number of rows of each
+// expert.
 //
 // Per row, an expert of width f takes 2·(gates + 1)·h·f flops in the forward pass and twice as many in the backward pass.
 #pragma once
+#include <chorale/model.hpp>
 #include "layers/expert_exchange.hpp"
 #include "layers/parameter.hpp"
-#include "layers/shape.hpp"
 #include "src/math/numerics.hpp"
 
 namespace chorale {
@@ -34,8 +35,11 @@ class ExpertMlps {
   std::int64_t count() const { return std::ssize(experts_); }
   std::int64_t kept_columns(bool recomputes_after) const {
     return (gates_ + (recomputes_after ? 0 : 1)) * columns_;
-  }                                                          // per row
-  std::int64_t forced_rows() const { return forced_rows_; }  // rows that this rank's experts together get from each sequence
+  }  // kept columns per row
+  std::int64_t forced_rows() const {
+    return forced_rows_;
+  }  // number of rows that all experts of this rank together get
+     // from each sequence
   SumSite& output_site() { return output_; }
   SumSite& input_gradient_site() { return input_gradient_; }
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const;
@@ -49,7 +53,7 @@ class ExpertMlps {
   Tensor partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
                           const ExpertRows& here, SumSite& site, Context& context) const;
 
-  std::int64_t width_, gates_, unit_;  // unit: this many columns of an expert are never divided between ranks
+  std::int64_t width_, gates_, unit_;  // unit: number of consecutive columns that are never divided between ranks
   std::int64_t columns_;               // columns of the activation function's output on this rank
   std::int64_t forced_rows_ = 0;
   std::vector<Expert> experts_;

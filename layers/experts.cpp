@@ -36,9 +36,9 @@ MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const M
       shared_(std::move(shared)) {}
 
 // Starts to send the experts' partial products back to the ranks of their tokens, and to sum them over the ranks that share
-// an expert. `partial` has one row for each row of this rank's experts. The sum has the k slots of each token side by side,
-// [tokens, k·width]. A dropped slot is zero. If rows are sent between ranks, the sum over ranks starts only when the
-// returned function is called.
+// an expert. `partial` has one row for each row of this rank's experts. In the sum, the k slots of each token are stored
+// side by side, [tokens, k·width]. A dropped slot is zero. If rows are sent between ranks, the sum over ranks starts only
+// when the returned function is called.
 std::function<Tensor()> MixtureOfExperts::start_sum(const Tensor& partial, const Tensor& places, const Counts& counts,
                                                     SumSite& site, Context& context) const {
   const auto home = context.exchange->start_combine(partial, counts.home, counts.here, context);
@@ -201,7 +201,7 @@ std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Contex
   return sources * of_a_source;
 }
 
-// Whether every routing gives this rank's experts exactly most_rows_here() rows.
+// Whether this rank's experts get exactly most_rows_here() rows in every routing.
 bool MixtureOfExperts::knows_rows_here(const Context& context) const {
   const bool has_all = rule_.capacity == 0 && experts_.count() == rule_.experts;
   return has_all || (!forced_.empty() && !context.sequences->divided());

@@ -7,7 +7,7 @@
 //      └─ shared expert, an ordinary MLP ──────────────────────────────────────────────────────── ┘
 //
 // All k expert outputs of a token are computed before they are summed, so y does not depend on how the rows are divided.
-// Tensor parallelism cuts every expert like a dense MLP: `up` by columns and `down` by rows. All tensor ranks route all
+// Tensor parallelism splits every expert like a dense MLP: `up` by columns and `down` by rows. All tensor ranks route all
 // tokens of the micro-batch from bit-identical x. choice_counts.hpp checks that their choices agree. ExpertExchange sends
 // rows to the ranks that have their experts.
 //
@@ -18,12 +18,15 @@
 // Exact numerics adds up an expert's weight gradient leaf by leaf (Context::leaves). An expert's rows from one leaf form one
 // addend.
 #pragma once
+#include <chorale/model.hpp>
 #include "layers/expert_mlps.hpp"
 #include "layers/sequence.hpp"
-#include "layers/shape.hpp"
 #include "layers/token_routing.hpp"
 
 namespace chorale {
+
+struct RoutingRule;
+RoutingRule rule_of(const ModelShape& shape);  // the rule of the router in a block of experts
 
 class MixtureOfExperts final : public Layer {
  public:

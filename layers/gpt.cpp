@@ -41,7 +41,8 @@ class Builder {
   // Weights that write to the residual stream have a smaller initial deviation. The stream's variance therefore does not
   // grow with depth (Radford et al. 2019).
   double into_stream() const { return 0.02 / std::sqrt(2.0 * static_cast<double>(s_.layers)); }
-  // last: the body's last linear layer, whose bias is added after the sum over ranks; empty: no bias.
+  // last: the name of the branch's last linear layer. Residual adds the bias of this layer after the sum over ranks. Empty:
+  // no bias.
   LayerPointer branch(const std::string& name, std::unique_ptr<Sequence> body, const std::string& last) {
     return std::make_unique<Residual>(norm(name + ".norm"), std::move(body),
                                       Residual::Options{.bias = s_.llama() || last.empty() ? "" : name + last + ".bias",

@@ -10,16 +10,13 @@
 #include <string>
 #include <vector>
 
+#include <chorale/model.hpp>
 #include <chorale/named.hpp>
 #include "layers/head.hpp"
 #include "layers/layer.hpp"
 #include "layers/sequence.hpp"
-#include "layers/shape.hpp"
 
 namespace chorale {
-
-enum class Recompute : std::uint8_t { none, selective, full };  // which activations the backward pass recomputes
-constexpr auto names_of(Recompute) { return Names{"kind of recomputation", "none", "selective", "full"}; }
 
 struct Model {
   ModelShape shape;

@@ -5,8 +5,8 @@
 // exponentials and the "hit", which is the logit of the row's target. `forward` adds the losses of all rows to context.loss.
 // The sum is divided by the step's number of tokens later.
 #pragma once
+#include <chorale/model.hpp>
 #include "layers/layer.hpp"
-#include "layers/shape.hpp"
 
 namespace chorale {
 

@@ -59,7 +59,7 @@ Tensor Linear::backward_columns(const Tensor& x, const Tensor& dy, Context& cont
   return dx();
 }
 
-// No bias is added here: Residual adds the bias of a layer that is cut by rows (linear.hpp).
+// No bias is added here, because Residual adds the bias of a layer that is split by rows (linear.hpp).
 Tensor Linear::backward_rows(const Tensor& x, const Tensor& dy, Context& context) {
   const Tensor all = context.boundary->whole(dy, context), dx = context.tensor({all.dim(0), weight_->value.dim(0)});
   context.numerics.product(all, weight_->value, true, nullptr, dx, context.queue);

@@ -39,7 +39,7 @@ class Linear final : public Layer {
   Cut cut_;
   std::int64_t block_;
   ParameterPointer weight_, bias_;
-  SumSite sum_;  // the site of the sum over blocks: y if W is cut by rows, dx if W is cut by columns
+  SumSite sum_;  // the sum over blocks: y if W is split by rows, dx if W is split by columns
 };
 
 // Starts y = x·w if each rank holds some blocks of the summed dimension. Computes this rank's partial product and starts the

@@ -39,7 +39,7 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Owned>&
   publish(queue);
 }
 
-// Returns the flat tensors that a state belongs to. Creates new flat tensors if the state is the first of its bucket.
+// Returns the flat tensors that contain a state. Creates new flat tensors if the state is the first of its bucket.
 Optimizer::Flat& Optimizer::flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state) {
   if (flat_.empty() || flat_.back().bucket != owned.bucket) {
     Flat& flat =

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <chorale/optimizer.hpp>
 #include "layers/parameter.hpp"
 #include "src/tier/windows.hpp"
 
@@ -21,12 +22,13 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
   virtual std::vector<std::string> moments() const = 0;         // the names of the moments in checkpoints
-  virtual void begin_step(std::int64_t step, double rate) = 0;  // steps count from 1
+  virtual void begin_step(std::int64_t step, double rate) = 0;  // `step` counts from 1
   virtual void update(std::span<const UpdateRange> ranges, const Queue& queue) const = 0;
 };
 
 std::unique_ptr<UpdateRule> adamw_rule(double beta1, double beta2, double epsilon, double decay);
 std::unique_ptr<UpdateRule> sgd_rule(double momentum, double decay);
+std::unique_ptr<UpdateRule> rule_of(const OptimizerOptions& options);
 
 // Elements [first, first + count) of a parameter's shard (this rank's part of the parameter), numbered row by row.
 struct Owned {
@@ -34,7 +36,7 @@ struct Owned {
   std::int64_t first, count;
   Tensor value, gradient;
   // The bucket that contains these elements, and the flat tensors of that bucket, in which several parameters follow each
-  // other. The elements start at index `at` of the flat tensors. In a list, all pieces of one bucket are adjacent.
+  // other. The elements start at index `at` of the flat tensors. In a list of Owned, the entries of one bucket are adjacent.
   std::size_t bucket = 0;
   Tensor all_values = {}, all_gradients = {};
   std::int64_t at = 0;
@@ -45,9 +47,9 @@ struct Owned {
 struct OptimizerTier {
   Allocator* compute = nullptr;    // where the update computes; null: in memory
   Allocator* states = nullptr;     // where states are stored; null: in memory
-  TierTraffic* traffic = nullptr;  // null: updates all elements at once, and no tensor is in a slow tier
+  TierTraffic* traffic = nullptr;  // null: updates all elements in one pass, and no tensor is in a slow tier
   std::int64_t elements = 1 << 20;
-  bool keeps_old = false;  // keeps room for the old states and values, so that an update can be rolled back
+  bool keeps_old = false;  // keeps the old states and values, so that an update can be rolled back
   bool delays = false;     // values change only in publish(), which requires that all weights have master copies
 };
 
@@ -70,8 +72,8 @@ class Optimizer {
   void finish();                       // starts all updates that have not been started, and waits for all
   void roll_back(const Queue& queue);  // after finish(), with keeps_old: undoes the step
 
-  // Visits all tensors that a checkpoint must hold, by name: the weights ("block.0…"), "moment1/block.0…", … If updates are
-  // delayed, also visits "value/block.0…". Reads tensors in a slow tier from that tier.
+  // Visits all tensors that a checkpoint must hold, and passes their names: "block.0…" for weights, "moment1/block.0…" for
+  // moments. If updates are delayed, also visits "value/block.0…". Reads tensors in a slow tier from that tier.
   void each_state(const std::function<void(const std::string&, const Owned&, const Tensor&)>& visit) const;
   void publish(const Queue& queue);  // casts the master copies to the parameters
 
@@ -82,7 +84,7 @@ class Optimizer {
     std::vector<Tensor> moments;
     bool is_master() const { return weights.storage() != owned.value.storage(); }
   };
-  // The flat tensors of the states [first, last): several parameters in sequence.
+  // Flat tensors that contain the states [first, last) of several parameters, one after another.
   struct Flat {
     std::size_t bucket, first, last;
     Tensor values, gradients, weights;  // weights: the master copies, if there are any
@@ -100,8 +102,8 @@ class Optimizer {
   // The part of a state inside a window.
   struct Piece {
     const State& state;
-    std::int64_t first, count;  // the piece's range of the state's elements
-    std::int64_t at;            // index of the first element in the window
+    std::int64_t first, count;  // range of the state's elements that is in the window
+    std::int64_t at;            // position of this range in the window
   };
   Flat& flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state);
   std::vector<Piece> pieces_in(const Window& window) const;

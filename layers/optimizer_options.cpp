@@ -1,6 +1,4 @@
-#include "layers/optimizer_options.hpp"
-
-#include "layers/loss_scaler.hpp"
+#include "layers/learning_rate.hpp"
 #include "layers/optimizer.hpp"
 #include "src/base/options.hpp"
 

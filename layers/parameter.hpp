@@ -1,7 +1,7 @@
 // A parameter of the model on one rank. The name and shape describe the complete tensor. The rank holds a shard: the
-// complete tensor, or a range of its rows or columns. The parameter states which axes of the mesh cut the tensor, which
-// pipeline stages hold it and over which axes its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans rely on
-// these statements and never look at names.
+// complete tensor, or a range of its rows or columns. The parameter lists the mesh axes that split the tensor, the pipeline
+// stages that hold it, and the axes over which its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans use these
+// lists and never look at names.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -20,8 +20,8 @@ struct Shard {
   std::int64_t first = 0, length = 0;
 };
 
-// Maps the elements of a shard, starting at index `first` of the shard, to their indices in the complete tensor. In both,
-// elements are numbered row by row.
+// Maps the elements of a shard, starting at index `first` of the shard, to their indices in the complete tensor. In the
+// shard and in the complete tensor, elements are numbered row by row.
 Places places_of(const Shape& shape, const Shard& shard, std::int64_t first);
 
 struct Parameter {
@@ -29,11 +29,11 @@ struct Parameter {
   Shape shape;       // shape of the complete tensor
   Shard shard = {};
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
-  bool decays = true;               // whether weight decay applies, which it does to matrices only
+  bool decays = true;               // whether weight decay applies; true only for matrices
   SumOf sum = SumOf::weight_gradients;
-  bool of_stream = false;        // true: uncut, and applied to this rank's rows of the residual stream. Examples: norms,
+  bool of_stream = false;        // true: not split, and applied to this rank's rows of the residual stream. Examples: norms,
                                  // residual biases, position table
-  bool of_heads = false;         // true: uncut, and applied to the heads of this rank (norms of queries and keys)
+  bool of_heads = false;         // true: not split, and applied to the heads of this rank (norms of queries and keys)
   std::int64_t uses = 1;         // how often one token uses the parameter; for a norm of heads: the number of heads
   bool tied = false;             // true: the embedding table, which the head also reads
   bool multiplies = true;        // for counting flops: true for matrices and vectors, false for lookup tables
@@ -66,9 +66,9 @@ struct Parameter {
 // A shared pointer, because tied layers share a parameter.
 using ParameterPointer = std::shared_ptr<Parameter>;
 
-// The sharding of a layer: this rank's index among the ranks that share the layer. These ranks differ in their coordinates
-// on the mesh axes `axes`. The ranks split a dimension of a parameter as evenly as possible, but never inside a unit (a
-// group of rows or columns).
+// The sharding of a layer holds this rank's index among the ranks that share the layer. These ranks differ in their
+// coordinates on the mesh axes `axes`. The ranks split a dimension of a parameter as evenly as possible, but never inside a
+// unit (a group of rows or columns).
 struct Sharding {
   std::int64_t rank = 0, size = 1;
   std::vector<std::string> axes = {"tp"};
@@ -79,7 +79,7 @@ struct Sharding {
     const auto start = [&](std::int64_t r) { return std::min(units * r / size * unit, length); };
     return {dim, start(rank), start(rank + 1) - start(rank)};
   }
-  // Cuts a parameter to this rank's shard.
+  // Restricts a parameter to this rank's shard.
   void cut(Parameter& parameter, int dim, std::int64_t unit = 1) const {
     parameter.shard = shard(dim, parameter.shape.at(static_cast<std::size_t>(dim)), unit);
     parameter.cut_by = axes;

@@ -20,7 +20,8 @@ Tensor RecomputingLayer::backward(const Tensor& dy, Context& context) {
   const Tensor x = context.boundary->restored(part, context);
   Tape again;
   Tape* const tape = std::exchange(context.tape, &again);
-  ChoiceCounts* const choices = std::exchange(context.choices, nullptr);  // the first forward pass has already counted them
+  ChoiceCounts* const choices = std::exchange(context.choices, nullptr);  // the first forward pass has already counted the
+                                                                          // choices
   inner_->forward(x, context);
   context.choices = choices;
   const Tensor dx = inner_->backward(dy, context);

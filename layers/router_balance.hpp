@@ -1,5 +1,5 @@
-// Balances experts with the choice counts of complete steps (choice_counts.hpp). These counts are integers that are the same
-// on every layout, so the balance state is also the same.
+// Balances experts with the choice counts of complete steps (choice_counts.hpp). These counts are integers that do not
+// depend on the layout, so the balance state does not depend on it either.
 //
 //   bias       After each step, b_e += rate · sign(mean − n_e). Here n_e is the number of tokens that chose expert e, and
 //              `mean` is the mean of n over the block's experts. Routers choose by score + b_e (DeepSeek-V3; Wang et al.

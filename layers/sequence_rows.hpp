@@ -19,9 +19,9 @@ class SequenceRows {
   virtual bool divided() const { return false; }
   virtual Tensor whole(const Tensor& own, Context&) const { return own; }  // collective
   virtual Tensor own(const Tensor& whole, Context&) const { return whole; }
-  // The places of this rank's tokens in a sample of the micro-batch, ascending.
+  // The indices (places) of this rank's tokens in a sample of the micro-batch, ascending.
   virtual std::vector<std::int64_t> places(std::int64_t sample, const Context& context) const;
-  // The largest number of tokens that any rank has of one sequence.
+  // The largest number of tokens of one sequence that any rank has.
   virtual std::int64_t most_tokens(const Context& context) const;
 
   static const SequenceRows& alone();

@@ -1,6 +1,7 @@
 // The options of a model's shape.
-#include "layers/shape.hpp"
+#include <chorale/model.hpp>
 #include "src/base/options.hpp"
+#include "src/math/forced_routing.hpp"
 
 namespace chorale {
 

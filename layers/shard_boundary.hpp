@@ -30,8 +30,8 @@ class ShardBoundary {
   virtual void greatest(const Tensor&) const {}  // replaces each element by its maximum over ranks
   // Sums `sums` and `hits` over ranks, in place. A hit is the logit of a row's target. Each hit is nonzero on only one rank.
   virtual void add(const Tensor& /*sums*/, const Tensor& /*hits*/) const {}
-  // rows: how many of a micro-batch's `all` rows this rank has in the residual stream. first_row: the index of its first
-  // row.
+  // rows: the number of rows of the residual stream that this rank has, where the micro-batch has `all` rows. first_row: the
+  // index of this rank's first row.
   virtual std::int64_t rows(std::int64_t all) const { return all; }
   virtual std::int64_t first_row(std::int64_t /*all*/) const { return 0; }
 

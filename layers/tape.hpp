@@ -23,8 +23,8 @@ class Tape {
   void keep(const Tensor& tensor);
   Tensor take();  // removes and returns the newest tensor; recomputes it if only its recipe was kept
 
-  // A note is a value that only the host reads, such as the number of rows per expert. Notes are also taken in reverse
-  // order.
+  // A note is a kept value that only the host reads, such as the number of rows per expert. Like tensors, notes are taken in
+  // reverse order.
   void note(std::any note) { notes_.push_back(std::move(note)); }
   template <class T>
   T take_note() {

@@ -24,7 +24,7 @@ std::vector<std::int32_t> choices_here(std::span<const std::int32_t> forced, std
   return all;
 }
 
-// For a plan: fills in the routing as if every sequence had these choices on every rank.
+// Used for a plan. Fills in the routing as if every sequence had these choices on every rank.
 void plan(Routing& routing, std::vector<std::int32_t> of_sequence, const RoutingRule& rule, const Leaves& leaves,
           const Context& context) {
   const std::vector<std::int32_t> here = choices_at(of_sequence, context.sequences->places(0, context), rule.chosen);

@@ -1,5 +1,5 @@
-// Routes a rank's tokens if ranks split sequences. Choices, drops and losses are the same as on a rank that has complete
-// sequences. If a rank needs the rest of a sequence, it routes the complete sequence:
+// Chooses the experts of a rank's tokens when ranks split sequences. Choices, drops and losses are the same as on a rank
+// that has complete sequences. If a rank needs the rest of a sequence, it routes the complete sequence:
 //
 //   logits here ── whole ──▶ logits of sequences ── route ──▶ routing of sequences ── own ──▶ routing here
 //
@@ -21,12 +21,12 @@ struct TokenRouting {
                   // ranks
 };
 
-// `rule` and `forced` describe complete sequences. Generation drops no token, because each pass has only a part of a
-// sequence.
+// `rule` and `forced` describe complete sequences. In generation, no token is dropped, because each pass has only a part of
+// a sequence.
 TokenRouting route_tokens(const Tensor& logits, RoutingRule rule, std::span<const std::int32_t> forced, Context& context);
 // Whether route_tokens returns counts.
 bool counts_sequences(const RoutingRule& rule, const Context& context);
-// The rule for the gradients of this rank's tokens.
+// Returns the routing rule with which the gradients of this rank's tokens are computed.
 RoutingRule rule_of_tokens(RoutingRule rule, const Tensor& counts, const Context& context);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
-// A case tagged [gpu] first checks whether there is a device. Without a device, the case counts as skipped and is named. If
-// CHORALE_CUDA_PLUGIN promises a device, as under `make test`, the case fails instead.
+// A case tagged [gpu] first checks whether there is a device. Without a device, the case is counted as skipped, and its name
+// is printed. If CHORALE_CUDA_PLUGIN promises a device, as under `make test`, the case fails instead.
 //
 //   const DevicePlugin plugin;
 //   if (!has_device(plugin)) return;

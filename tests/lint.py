@@ -245,7 +245,9 @@ def complaints(root):
         if content and (not content.endswith("\n") or content.endswith("\n\n")):
             found.append(f"{file}:{len(lines)}: must end with one newline")
     found += public(root, {file: content for file, content in program if file.startswith("include/")})
-    return found + list(doubles(program)) + formatting(root, [f for f in files if f.endswith(cpp)])
+    product = [(file, content) for file, content in program if not file.startswith("tests/")]
+    found += [*doubles(program), *types_of_one_name(product)]
+    return found + formatting(root, [f for f in files if f.endswith(cpp)])
 
 
 if __name__ == "__main__":

@@ -103,12 +103,14 @@ class Lint(unittest.TestCase):
             self.assertEqual(self.complaints(docs__a_md=f"{word}\n"), "", word)
 
     def test_no_comma_joins_two_statements(self):
-        for line in ["a = 1, b = 2;", "if (x) a.b = f(1, 2), ++n;", "f(a), g(b);", "void wait() { pass(now), waits_ = false; }",
-                     "for (int i : all) sum += i, ++count;", "ranks[i] += x, page->n++;", 'write("a, b"), close();']:
+        for line in ["a = 1, b = 2;", "if (x) a.b = f(1, 2), ++n;", "f(a), g(b);",
+                     "void wait() { pass(now), waits_ = false; }", "for (int i : all) sum += i, ++count;",
+                     "ranks[i] += x, page->n++;", 'write("a, b"), close();']:
             found = self.complaints(src__base__a_cpp=f"void f() {{\n  {line}\n}}\n")
             self.assertIn("src/base/a.cpp:2: a comma joins two statements", found, line)
-        for line in ["int a = 1, b = 2;", "double a = 1, b = f(2);", "for (int i = 0, j = 1; i < 2; ++i, ++j) f();", "f(a, g(b));",
-                     "a, b, c;", "std::map<int, int> a{{1, 2}};", 'require(x == y, "{}, {}", x, y);', "A(int b) : b_(b), c_(b) {}",
+        for line in ["int a = 1, b = 2;", "double a = 1, b = f(2);", "for (int i = 0, j = 1; i < 2; ++i, ++j) f();",
+                     "f(a, g(b));", "a, b, c;", "std::map<int, int> a{{1, 2}};",
+                     'require(x == y, "{}, {}", x, y);', "A(int b) : b_(b), c_(b) {}",
                      "call(a,\n       b = 2, c = 3);", "double a = 1,\n         b = 2, c = 3;", "const auto [a, b] = f();"]:
             self.assertEqual(self.complaints(src__base__a_cpp=f"void f() {{\n  {line}\n}}\n"), "", line)
 

@@ -1,5 +1,5 @@
 """Finds types and inline functions that two files define under one name. This violates C++'s one definition rule, and the
-linker silently keeps one of the two definitions. The program may then destroy one file's type with the other file's
+linker silently keeps one of the two definitions. The program can then destroy one file's type with the other file's
 destructor, or call the other file's function.
 
    definitions("namespace a { struct B { enum C {}; }; inline int f(int x) {} }")   a::B, a::B::C, a::f(int)
@@ -10,8 +10,8 @@ defined twice are reported by the linker.
 """
 import re
 
-# Text without scopes, which are comments, raw strings, strings, characters and preprocessor lines. (A ' may also separate
-# digits.)
+# Parts of a source that contain no scopes: comments, strings, raw strings, characters and preprocessor lines. (A ' can also
+# separate digits.)
 noise = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
                    r"|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M)
 space = re.compile(r"(?:inline\s+)?namespace\b\s*([\w:]*)$")
@@ -40,7 +40,8 @@ def parameter_types(text):
 
 
 def named_by(head):
-    """Returns the type or inline function that a body with this head defines, or None."""
+    """Returns the name of a type or inline function, given the code before the opening brace of its definition. Returns
+    None if the code begins something else."""
     head = without_template_parameters(head)
     if found := kind.search(head):
         return " ".join(found[1].split())

@@ -1,4 +1,4 @@
-// Detects whether the current case of this rank still makes progress. Machines may be slow or busy, so the time of a case is
+// Detects whether the current case of this rank still makes progress. Machines can be slow or busy, so the time of a case is
 // not limited. A case is ended if it gives no sign of life for too long. Assertions, thread barriers and agreements between
 // ranks are signs of life. A long loop without assertions, barriers or agreements must call alive().
 #pragma once
@@ -17,9 +17,9 @@ enum class Doing { nothing, its_case, waiting };
 Doing doing(Doing now);  // sets the state and returns the previous one
 
 // A thread that calls give_up if the process shows no sign of life for too long. The limit is `limit_seconds` if the case
-// computed for more than half of this time, because it is then in an endless loop. A rank that waits or sleeps gets five
-// times as long, because other ranks may be slow on a busy machine. While there are signs of life, the thread calls
-// still_moves every few seconds.
+// computed for more than half of this time, because the case is then probably in an endless loop. A rank that waits or
+// sleeps gets five times as long, because other ranks can be slow on a busy machine. While there are signs of life, the
+// thread calls still_moves every few seconds.
 class Watchdog {
  public:
   Watchdog(double limit_seconds, void (*still_moves)(), void (*give_up)(Doing what));

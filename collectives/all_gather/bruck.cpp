@@ -1,7 +1,7 @@
 // Bruck's all-gather (1997). Before the round with distance d (d = 1, 2, 4, …), rank r has blocks r … r+d−1. In this round,
 // rank r sends up to d blocks to rank r−d, and receives the same number of new blocks from rank r+d. The algorithm takes
-// ⌈log₂ p⌉ rounds for any number of ranks p. Blocks are received in their final places. So the vector needs no rotation at
-// the end, unlike in Bruck's paper.
+// ⌈log₂ p⌉ rounds for any number of ranks p. Blocks are received at their final positions. So the vector needs no rotation
+// at the end, unlike in Bruck's paper.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_gather {

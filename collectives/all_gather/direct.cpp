@@ -1,5 +1,5 @@
-// Direct all-gather: each rank sends its block to all other ranks at once. The algorithm takes one round; each of the p
-// ranks sends (p−1)/p of the vector, in p−1 messages.
+// Direct all-gather: each rank sends its block to all other ranks simultaneously. The algorithm takes one round; each of the
+// p ranks sends (p−1)/p of the vector, in p−1 messages.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

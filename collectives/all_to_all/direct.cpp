@@ -1,5 +1,5 @@
-// Direct all-to-all: each of the p ranks sends to all other ranks at once. Each rank sends first to the next rank, so no two
-// ranks send first to the same rank. The algorithm takes one round, with p−1 messages per rank.
+// Direct all-to-all: each of the p ranks sends to all other ranks simultaneously. Each rank sends first to the next rank, so
+// no two ranks send first to the same rank. The algorithm takes one round, with p−1 messages per rank.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_to_all {

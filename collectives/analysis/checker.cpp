@@ -139,8 +139,8 @@ class SymbolicSimulation {
   const std::vector<Schedule>& ranks_;
   std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
-  std::vector<std::vector<std::vector<Values>>> arrived_;  // by rank, step and peer
-  std::vector<std::int64_t> vector_start_;                 // by rank: number of its vector's first element
+  std::vector<std::vector<std::vector<Values>>> arrived_;  // indexed by rank, step and peer
+  std::vector<std::int64_t> vector_start_;                 // indexed by rank: number of its vector's first element
   std::int64_t inputs_ = 0;
 };
 

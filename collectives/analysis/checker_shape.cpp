@@ -39,8 +39,8 @@ std::string strange_sources(const Step& step) {
   return sources == wanted ? "" : fmt::format("has {} source ranges instead of {}", sources, wanted);
 }
 
-// Backends run a step in pieces, in any order, several elements at a time. So if source and target overlap, they must be the
-// same range. If the two ranges are the same, a step overwrites an element only after it has read the element.
+// Backends process the elements of a step in any order, several elements at a time. So if source and target overlap, they
+// must be the same range. If the two ranges are the same, a step overwrites an element only after it has read the element.
 std::string strange_result(const Step& step, const Problem& problem, const Lineup& lineup) {
   if (step.kind == Kind::send) return "";
   if (step.dst.place == Place::input && !problem.in_place) return "writes the input, which belongs to the caller";

@@ -90,7 +90,7 @@ class CostSimulation {
     std::vector<int> behind;        // later steps with the same peer and direction
     std::vector<Message> messages;  // the messages that this step sends, if any
   };
-  struct Free {  // the times when the resources of a rank are free again
+  struct Free {  // the times at which a rank's ports and processor become free again
     double port_out = 0, port_in = 0, arithmetic = 0;
   };
 

@@ -37,7 +37,7 @@ struct Timeline {
   };
   double seconds = 0;                    // time until the last rank is done
   std::vector<Transfer> transfers;       // in order of departure
-  std::vector<std::vector<Span>> spans;  // by rank and step
+  std::vector<std::vector<Span>> spans;  // indexed by rank and step
 };
 
 Timeline simulate(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);

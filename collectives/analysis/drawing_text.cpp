@@ -67,8 +67,8 @@ class TextDrawing {
     return known;
   }
 
-  // For each element of the complete vector, returns the ranks that contributed to the most complete partial sum on this
-  // rank. In collectives without sums, returns the ranks from which this rank has data for the element.
+  // For each element of the complete vector, finds the partial sum with the most contributions on this rank, and returns the
+  // contributing ranks. In collectives without sums, returns the ranks from which this rank has data for the element.
   std::vector<From> held_by(int rank) {
     std::vector<From> held(static_cast<std::size_t>(problem_.blocks.total()));
     for (const Place place : {Place::output, Place::scratch, Place::input})
@@ -136,7 +136,7 @@ class TextDrawing {
   const Lanes lanes_;
   Expressions sums_;
   SymbolicRun run_;
-  std::map<int, From> from_;  // by expression in sums_
+  std::map<int, From> from_;  // keyed by expression in sums_
   std::vector<int> blocks_;   // the blocks that are not empty
 };
 

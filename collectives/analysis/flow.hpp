@@ -29,8 +29,8 @@ class Lineup {
 
 // Flow matches the sends and receives of all ranks, and runs the steps in one of the orders that the dependencies allow. A
 // step begins when all steps in its `after` are over and all earlier steps with the same peer and direction have begun. A
-// receive is over when the matching sends have begun. If messages are buffered, a send is over at once. Without buffering, a
-// send is over when the matching receives have begun.
+// receive is over when the matching sends have begun. If messages are buffered, a send is over immediately. Without
+// buffering, a send is over when the matching receives have begun.
 class Flow {
  public:
   struct Meeting {     // the other end of a message

@@ -9,7 +9,7 @@
 namespace chorale {
 
 struct HostTraffic {
-  std::int64_t elements_sent = 0, messages_sent = 0;  // to other hosts
+  std::int64_t elements_sent = 0, messages_sent = 0;  // sent to ranks on other hosts
   std::int64_t elements_received = 0, messages_received = 0;
 };
 

@@ -22,7 +22,7 @@ std::vector<std::vector<int>> reduction_order(const std::vector<Schedule>& ranks
 // class are bit-identical.
 std::vector<std::vector<const Algorithm*>> bitwise_classes(const Problem& problem, Rounding rounding);
 
-// Returns a text with one line for each run of consecutive elements that are summed in the same order. The text has at most
+// Returns one line of text for each run of consecutive elements that are summed in the same order. The text has at most
 // `most_lines` such lines. Returns "" if the collective adds nothing.
 std::string describe_reduction_order(const std::vector<Schedule>& ranks, std::size_t most_lines);
 

@@ -25,7 +25,7 @@ std::vector<Message> match_messages(const std::vector<Schedule>& ranks);
 
 struct Rounds {
   int count = 0;                     // rounds are 1 … count; steps in round 0 need no message
-  std::vector<std::vector<int>> of;  // by rank and step: the round's number
+  std::vector<std::vector<int>> of;  // indexed by rank and step: the round's number
   std::vector<Message> messages;
 };
 

@@ -29,7 +29,7 @@ class MpiTags {
   MpiTags();                                              // uses all tag bits of this MPI library
   int of(std::uint32_t group, std::uint64_t mark) const;  // the tag without the sequence
   int at(int tag, std::uint64_t sequence) const { return tag | static_cast<int>(sequence % 16) << hash_bits_; }
-  bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // compares all but the hash
+  bool same_call(int a, int b) const { return a >> hash_bits_ == b >> hash_bits_; }  // compares all bits except the hash
 
  private:
   int hash_bits_ = 0;

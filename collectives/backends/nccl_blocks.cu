@@ -37,7 +37,7 @@ void* NcclBlocks::take(std::int64_t bytes) {
   return made->first + made->second.parts.emplace(shared_bytes).take(rounded(bytes), alignment);
 }
 
-// The next owner of a part may write to the part without using a stream (src/memory/async_copy.hpp). So, like cudaFree, this
+// The next owner of a part can write to the part without using a stream (src/memory/async_copy.hpp). So, like cudaFree, this
 // function waits until the device no longer uses the part.
 void NcclBlocks::give_back(void* place, std::int64_t bytes) noexcept {
   auto& [start, block] = *find(place);
@@ -73,7 +73,7 @@ NcclBlocks::Map::iterator NcclBlocks::lend(std::int64_t bytes) {
   return lent_.emplace(static_cast<std::byte*>(start), Lent{bytes}).first;
 }
 
-// Frees the blocks that their users have given back. Unlike cudaFree, ncclMemFree does not wait for Chorale's kernels that
+// Frees the blocks that their users have returned. Unlike cudaFree, ncclMemFree does not wait for Chorale's kernels that
 // still use the memory. So this function waits for these kernels. No collective uses the memory any more, because a buffer
 // outlives its calls.
 void NcclBlocks::sweep() noexcept {

@@ -38,7 +38,7 @@ class NcclBlocks final : public DeviceLender {
   struct Lent {  // a block from NCCL
     std::int64_t bytes;
     std::optional<FreeRanges> parts = {};  // the free parts of a shared block; a shared block is never freed
-    bool is_over = false;                  // given back; freed once all links have deregistered the block
+    bool is_over = false;                  // true: returned by its user; freed once all links have deregistered the block
   };
   using Map = std::map<std::byte*, Lent>;
 

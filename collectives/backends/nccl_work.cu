@@ -4,8 +4,8 @@
 //   ScheduledWork   ─ wait for the caller ─[ sends, receives ]─ sums, copies ─[ sends, receives ]─ … ─ event ─
 //   NativeWork      ─ wait for the caller ─[ ncclAllReduce ]─ event ─
 //
-// enqueue() enqueues a part of the picture only once NCCL has accepted the previous part. If NCCL has not accepted the
-// previous part yet, enqueue() returns instead of waiting, and is called again later. So no work is lost, and enqueue()
+// enqueue() enqueues each part of such a sequence only once NCCL has accepted the previous part. If NCCL has not accepted
+// the previous part yet, enqueue() returns instead of waiting, and is called again later. So no work is lost, and enqueue()
 // never blocks.
 #include <algorithm>
 #include <array>

@@ -34,7 +34,7 @@ bool uses_tcp(const char* transports) {
 
 // By default, UCX closes a TCP connection if the other host is silent for 28 seconds. But a host that is paused or
 // disconnected for a minute may recover, and the world's timeout decides when to give up. So this function turns off UCX's
-// limit. (If a process ends, its kernel closes the connection, and UCX notices at once.)
+// limit. (If a process ends, its kernel closes the connection, and UCX notices this immediately.)
 void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }

@@ -11,7 +11,7 @@
 //
 // A waiting peer regularly checks whether a rank gave up. The waiting peer learns this from control messages
 // (message/control.hpp) or, on mapped memory, from shared flags (mapped/flag_page.hpp). The peer then gives up in the same
-// way. If a peer may still write to a buffer after 30 s, this rank ends its process. An error that ends the job is better
+// way. If a peer can still write to a buffer after 30 s, this rank ends its process. An error that ends the job is better
 // than wrong results. A peer's late reads are harmless, because the peer's call has failed too.
 #pragma once
 #include <memory>
@@ -24,13 +24,13 @@ namespace chorale {
 
 class AbandonedOperations {
  public:
-  ~AbandonedOperations();  // leaks operations whose memory peers may still access
+  ~AbandonedOperations();  // leaks operations whose memory peers can still access
   void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
-  void cancel() noexcept;  // runs only the first step; for a rank that ends at once
+  void cancel() noexcept;  // runs only the first step; used by a rank that ends immediately
   void let_go(Group& group, Clock& clock, const std::string& why) noexcept;  // runs all steps of the picture above
 
  private:
-  bool any(bool (Operation::*question)() noexcept) noexcept;  // whether `question` is true of at least one operation
+  bool any(bool (Operation::*question)() noexcept) noexcept;  // whether `question` returns true for at least one operation
   std::vector<std::unique_ptr<Operation>> operations_;
 };
 

@@ -36,7 +36,7 @@ std::vector<std::int64_t> rows_of_key(Counts everybodys, int size) {
 Communicator::State::~State() {
   if (!gave_up_.empty()) return;
   if (!is_pair) world->free_ids[membership.id] = 1;
-  pairs.clear();  // a rank leaves its pairs before their parent group
+  pairs.clear();  // destroyed first, because a rank must leave its pairs before it leaves the parent group
   if (group) try {
       group->leave();
     } catch (const std::exception& error) {
@@ -54,10 +54,10 @@ std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
   return operation;
 }
 
-// In a collective with a root, only the root needs both buffers. All other ranks ignore either the input or the output,
-// which may have any type, device and size. This function replaces the ignored buffer. If the call is in place, the ignored
-// buffer becomes equal to the used buffer. If the call is out of place, the ignored buffer becomes an empty buffer with the
-// type and device of the used buffer.
+// In a collective with a root, only the root needs both buffers. All other ranks ignore either the input or the output. The
+// ignored buffer may have any type, device and size. This function replaces the ignored buffer. If the call is in place, the
+// ignored buffer becomes equal to the used buffer. If the call is out of place, the ignored buffer becomes an empty buffer
+// with the type and device of the used buffer.
 Call Communicator::State::used(Call call) const {
   if (!has_root(call.what) || rank() == call.root) return call;
   const bool gives = call.what == Collective::reduce || call.what == Collective::gather;
@@ -102,9 +102,9 @@ void Communicator::State::run_ours(const Call& call) {
   is_ours_ = false;
 }
 
-// Cuts a call whose buffers are staged (staged_operation.hpp) into pieces. In all_reduce, reduce and broadcast, each output
-// element depends only on the same element of the inputs, so the pieces can be separate calls. While several pieces are in
-// flight, the copies of one piece overlap the messages of other pieces. Only pieces in flight need bounce buffers.
+// Splits a call whose buffers are staged (staged_operation.hpp) into pieces. In all_reduce, reduce and broadcast, each
+// output element depends only on the same element of the inputs, so the pieces can be separate calls. While several pieces
+// are in flight, the copies of one piece overlap the messages of other pieces. Only pieces in flight need bounce buffers.
 std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   const Slice& vector = call.input.count > 0 ? call.input : call.output;
   const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
@@ -114,7 +114,7 @@ std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   std::vector<Call> pieces;
   for (std::int64_t first = 0; first < vector.count; first += each) {
     Call piece = call;
-    for (Slice* slice : {&piece.input, &piece.output})  // an ignored buffer is empty, so it is not cut
+    for (Slice* slice : {&piece.input, &piece.output})  // an ignored buffer is empty, so it is not split
       if (slice->count > 0) *slice = slice->narrow(first, std::min(each, vector.count - first));
     pieces.push_back(piece);
   }
@@ -230,7 +230,9 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
     } catch (...) {
       call->trouble = std::current_exception();
     }
-  if (engine->flight() && engine->flight()->lost()) return abandoned_.cancel();  // the guards have told all ranks to end
+  if (engine->flight() && engine->flight()->lost())
+    return abandoned_.cancel();  // the guard processes have told all ranks
+                                 // to end
   abandoned_.let_go(*group, engine->clock(), gave_up_);
 }
 

@@ -10,8 +10,8 @@ namespace chorale {
 
 namespace {
 
-// While a guard is running, only the guard decides whether a run hangs. If the guard dies, a wait ends after this time, or
-// after its own limit if that is longer.
+// While a guard (the watchdog process of a host, src/base/guard/guard.hpp) is running, only the guard decides whether a run
+// hangs. If the guard dies, a wait ends after this time, or after its own limit if that is longer.
 constexpr double unguarded_seconds = 600;
 
 }  // namespace

@@ -12,10 +12,10 @@ namespace chorale {
 
 struct Route;
 
-// The state of a call, or of one piece of a call that was cut, from the start until the end.
+// The state of a call, or of one piece of a call that was split, from the start until the end.
 struct Request::PendingCall {
   // A started call keeps its group alive. If the group is a pair (two ranks that exchange messages), the call also keeps the
-  // parent group alive, in which the pair was made. Members are destroyed from last to first: operation, group, parent.
+  // pair's parent group alive. Members are destroyed from last to first: operation, group, parent.
   std::shared_ptr<Communicator::State> keeps_parent = nullptr, keeps_group = nullptr;
   Communicator::State* group = nullptr;
   std::shared_ptr<Route> route = nullptr;  // keeps the route alive if the group forgets it
@@ -23,7 +23,7 @@ struct Request::PendingCall {
   void *input = nullptr, *output = nullptr;
   std::unique_ptr<Operation> operation = nullptr;
   std::uint64_t sequence = 0;         // 0: not begun yet
-  PendingCall* next_piece = nullptr;  // the next piece of the same call, if the call was cut
+  PendingCall* next_piece = nullptr;  // the next piece of the same call, if the call was split
   bool over = false;
   std::exception_ptr trouble = nullptr;  // the error that this call ended with
   std::uint64_t ticket = 0;              // identifies the call in this rank's flight recorder
@@ -53,7 +53,7 @@ class ProgressEngine {
 
   Waiting waiting_, briefly_;
   Flight* const flight_;
-  const double patience_seconds_;  // the time limit that this rank reports to the guard
+  const double patience_seconds_;  // the time limit that this rank reports to the guard process
   std::uint64_t polls_ = 0;
   const Request::PendingCall* finishing_ = nullptr;  // the call that was waited for most recently
   std::vector<Request::PendingCall*> calls_;         // the calls of one group are in call order

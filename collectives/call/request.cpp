@@ -1,4 +1,5 @@
-// A Request represents a started call. If the call was cut into pieces, the Request waits for the pieces one after another.
+// A Request represents a started call. If the call was split into pieces, the Request waits for the pieces one after
+// another.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -47,7 +48,7 @@ void Request::forget() {
   }
 }
 
-// The caller is about to free the call's buffers, but peers may still access these buffers. If the call fails, ending the
+// The caller is about to free the call's buffers, but peers can still access these buffers. If the call fails, ending the
 // process is the only safe reaction. During stack unwinding the wait is short, so that the first error is reported soon.
 Request::~Request() {
   if (!pending_) return;

@@ -23,7 +23,7 @@ struct Route {
   Plan plan;
   Choice choice;
   std::vector<std::unique_ptr<Operation>> free;  // operations that no call is using
-  std::int64_t bytes_sent = 0;                   // by this rank in each call; −1: unknown
+  std::int64_t bytes_sent = 0;                   // bytes that this rank sends in each call; −1: unknown
   std::int64_t bytes_crossing = 0;               // the part of bytes_sent that goes to other hosts
 };
 

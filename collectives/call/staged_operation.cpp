@@ -77,7 +77,7 @@ void StagedOperation::abandon() noexcept {
   if (stage_ == Stage::call) inner_->abandon();
 }
 
-// Only inner_ depends on peers. In the other stages, only the copy in flight may still write to a buffer.
+// Only inner_ depends on peers. Before and after inner_ runs, only the copy in flight can still write to a buffer.
 bool StagedOperation::may_be_written() noexcept { return stage_ == Stage::call ? inner_->may_be_written() : !copy_->over(); }
 
 void StagedOperation::examine() {

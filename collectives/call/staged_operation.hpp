@@ -13,7 +13,7 @@
 // start in call order (communicator_state.cpp), even if the input copy of a later call completes first.
 //
 // Cost: each byte of input and output is copied once between host and device, in addition to the operation's cost. The
-// communicator cuts a large all_reduce, reduce or broadcast into pieces and has several pieces in flight
+// communicator splits a large all_reduce, reduce or broadcast into pieces and has several pieces in flight
 // (communicator_state.cpp). So the copies of one piece overlap the messages of other pieces.
 #pragma once
 #include <memory>

@@ -23,7 +23,7 @@ struct World {
   Allocator allocator;             // allocates the transport's memory
   std::shared_ptr<Memory> device;  // memory of the device for callers' buffers; null if there is none
   std::shared_ptr<const Selector> selector;
-  std::vector<std::uint8_t> free_ids;  // by id: 1 if this rank is in no group with this id
+  std::vector<std::uint8_t> free_ids;  // indexed by id: 1 if this rank is in no group with this id
 };
 
 // Prints the error and ends the process. Destructors, which cannot throw, call this function when they find that ranks made

@@ -44,8 +44,8 @@ class Selector {
   // signature of rank 0's machine as `here`, so that all ranks make the same choices.
   explicit Selector(TuningTable table, Machine machine = {}, const std::string& here = machine_signature());
 
-  // `bytes` is the size of the complete vector. `native_too`: the table's lines for "native" are also used. The first choice
-  // for a size without measurements may take milliseconds; later choices are a map lookup.
+  // `bytes` is the size of the complete vector. `native_too`: true if the table's lines for "native" may be used too. The
+  // first choice for a size without measurements may take milliseconds; later choices are a map lookup.
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
   // Returns the predicted seconds of an algorithm, or a negative number like predict() above. Uses the prices of the machine
@@ -58,7 +58,8 @@ class Selector {
   const Machine& machine() const { return machine_; }
 
  private:
-  // The key of cached predictions: backend, collective, number of ranks, hosts, in place, log₂ bytes.
+  // The key of cached predictions. It consists of backend, collective, number of ranks, hosts, in place, and log₂ of the
+  // bytes.
   using Kind = std::tuple<std::string, Collective, int, std::vector<int>, bool, int>;
   const std::vector<Choice>& priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
 

@@ -13,7 +13,7 @@ constexpr int most_cores = 64;
 struct Segment {  // consecutive elements of a rank that are always accessed together
   std::size_t first = 0;
   std::uint64_t holders = 0;  // one bit for each core whose caches hold the segment
-  int loaded_by = -1;         // the work that loaded the segment last
+  int loaded_by = -1;         // the work item that loaded the segment last
 };
 
 }  // namespace

@@ -1,12 +1,13 @@
-// Models the cache contents of cores when the same call is repeated. For each work, the model counts the elements that the
-// core finds in its own caches, and the elements that the core must fetch. A core's caches hold all data that the core has
-// read or written, until another core writes the data:
+// Models the cache contents of cores when the same call is repeated. For each work item (work.hpp), the model counts the
+// elements that the core finds in its own caches, and the elements that the core must fetch. A core's caches hold all data
+// that the core has read or written, until another core writes the data:
 //
 //   in place, 2 ranks     rank 0 reads half a of both vectors and writes both, so its core holds both in the next call
 //   one_shot, in place    each rank reads both vectors and writes its own, so the next call fetches the other vector
 //
-// A store to data that the same work has just loaded is free, because the cache lines are still in the innermost cache. The
-// capacity of caches is not modeled here. Instead, prices depend on the number of bytes that a core touches (prices.hpp).
+// A store to data that the same work item has just loaded is free, because the cache lines are still in the innermost cache.
+// The capacity of caches is not modeled here. Instead, prices depend on the number of bytes that a core touches
+// (prices.hpp).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -22,15 +23,15 @@ class Caches {
   // `core_of`: the core of each rank. Core numbers must be below 64.
   Caches(const std::vector<Schedule>& ranks, std::vector<int> core_of);
 
-  // Records that the core of rank `by` accesses elements of rank `owner`, as part of work number `work`. Accesses must be
-  // recorded in the order in which they happen.
+  // Records that the core of rank `by` accesses elements of rank `owner`, as part of the work item with the number `work`.
+  // Accesses must be recorded in the order in which they happen.
   void note(int work, int by, int owner, const Range& elements, Access access);
 
   struct Count {  // elements
     double held = 0, fetched = 0;
     double added = 0;  // the part of `fetched` that is loaded to be added
   };
-  std::vector<Count> counts(std::size_t works);  // for each work, in the second of two equal calls
+  std::vector<Count> counts(std::size_t works);  // one Count per work item, for the second of two equal calls
   double touched(int rank) const;                // number of elements that this rank's core touches; valid after counts()
 
  private:
@@ -42,7 +43,7 @@ class Caches {
   std::vector<Schedule> const& ranks_;
   std::vector<int> core_of_;
   std::vector<Note> notes_;
-  std::vector<double> touched_;  // by core
+  std::vector<double> touched_;  // indexed by core
 };
 
 }  // namespace chorale::forecast

@@ -1,5 +1,5 @@
-// A CallGraph is the graph of a call's work (work.hpp), together with the elements that each work accesses. The price of an
-// access depends on whether the core has the elements in its caches (caches.hpp).
+// A CallGraph is the graph of a call's work items (work.hpp), together with the elements that each work item accesses. The
+// price of an access depends on whether the core has the elements in its caches (caches.hpp).
 #pragma once
 #include <vector>
 
@@ -13,10 +13,10 @@ class CallGraph {
  public:
   CallGraph(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices);
 
-  int add(int rank, double seconds);  // adds work that takes `seconds` plus the time of its accesses
+  int add(int rank, double seconds);  // adds a work item that takes `seconds` plus the time of its accesses
   int add_transfer(int from, int to, double seconds) { return graph_.add_transfer(from, to, seconds); }
   void after(int earlier, int later, double latency = 0) { graph_.after(earlier, later, latency); }
-  // Records that `work` accesses elements of rank `owner`.
+  // Records that the work item `work` accesses elements of rank `owner`.
   void accesses(int work, int owner, const Range& elements, Access access) {
     accesses_.push_back({work, owner, elements, access});
   }

@@ -37,7 +37,7 @@ Prices usual(bool is_network) {
   return p;
 }
 
-// Returns the prices of a typical network between hosts with these prices.
+// Returns the prices of a typical network between hosts. Prices that do not concern messages are those of `host`.
 Prices beyond(const Prices& host) {
   Prices p = host;
   const Prices far = usual(true);
@@ -114,7 +114,7 @@ class Search {
   }
 
  private:
-  static void complete(Prices& prices) {  // the fit needs the logarithm of every price
+  static void complete(Prices& prices) {  // replaces missing prices, because the fit needs the logarithm of every price
     Prices all = usual(false);
     for (const PriceKey& key : price_keys())
       for (std::size_t i = 0; i < key.count; ++i)

@@ -17,13 +17,13 @@ struct Timed {
 
 struct Fitted {
   Prices within, between;                                             // `between` is used only if there are several hosts
-  std::map<std::string, std::vector<double>> spread, spread_between;  // by key: relative standard errors
+  std::map<std::string, std::vector<double>> spread, spread_between;  // keyed by price: relative standard errors
   double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)|
 };
 
 struct Known {  // prices that are already known
-  // All prices within a host, for a fit of several hosts. If ranks outnumber cores, these prices are only start values of
-  // the fit, because waiting ranks then delay each other differently.
+  // All prices within a host, which are known when a fit covers several hosts. If ranks outnumber cores, these prices are
+  // only start values of the fit, because waiting ranks then delay each other differently.
   std::optional<Prices> within;
   double eager_bytes = 0;  // limit of eager messages within a host; 0: unknown
 };

@@ -27,8 +27,8 @@ double messages(const std::vector<Schedule>& ranks, std::int64_t element_bytes, 
 
 inline constexpr int most_ranks = 63;  // more ranks are not predicted, because Caches has one bit per core
 
-// Returns the level of the machine file that was measured with the most similar numbers of ranks and hosts; null if there is
-// none. `span`: see Level.
+// Returns the level (the set of prices) that was measured with the most similar numbers of ranks and hosts. Returns null if
+// the machine file has no suitable level. `span`: see Level.
 const Level* nearest(const Machine& machine, const std::string& backend, const std::string& span, int ranks, int hosts);
 
 // Returns a core's time per byte to add values of this type, divided by the time for f32. Returns 1 if the machine file

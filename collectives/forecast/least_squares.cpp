@@ -111,7 +111,7 @@ class Descent {
   const std::function<Row(const Row&)>& errors_at_;
   const std::function<bool()>& tick_;
   Row x_, errors_;
-  std::vector<Row> slopes_;  // by parameter and error
+  std::vector<Row> slopes_;  // slopes_[parameter][error]: derivative of the error
 };
 
 }  // namespace

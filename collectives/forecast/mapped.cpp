@@ -74,7 +74,7 @@ class MappedCall {
   CallGraph graph_;
   std::vector<mapped::Program> programs_;
   std::vector<int> begins_, ends_;
-  std::vector<std::vector<int>> works_;  // by rank and action
+  std::vector<std::vector<int>> works_;  // indexed by rank and action
 };
 
 }  // namespace

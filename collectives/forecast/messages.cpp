@@ -100,7 +100,8 @@ class MessageCall {
   Site site_;
   const Prices &within_, &between_, &call_;
   CallGraph graph_;
-  std::vector<std::vector<int>> posts_, overs_;  // by rank and step: the step's first work (posting) and last work
+  std::vector<std::vector<int>> posts_, overs_;  // indexed by rank and step: the step's first work item (posting) and last
+                                                 // work item
   std::vector<int> ends_;
 };
 

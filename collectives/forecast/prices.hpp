@@ -26,10 +26,10 @@ struct Prices {
   double cross_sum = 0;  // seconds per added byte from a different core's caches, in addition to `cross`
   double sum = 0;        // seconds per added byte
   double copy = 0;       // seconds per byte of a received message, or of data copied to or from a flag page
-  double eager = 0;      // seconds per byte that a sender copies of a message of up to `eager_bytes`
+  double eager = 0;      // seconds per byte for the sender's copy of a message of up to `eager_bytes`
   double eager_bytes = 0;
   double link = 0;   // seconds per byte on a host's link, in each direction
-  double burst = 0;  // bytes that an idle link transfers at once
+  double burst = 0;  // bytes that an idle link transfers immediately
 };
 
 Prices prices_of(const Level& level);  // prices that the level lacks become 0

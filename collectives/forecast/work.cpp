@@ -18,8 +18,8 @@ bool Site::crowded() const {
 }
 
 std::vector<int> Site::core_of() const {
-  std::map<int, int> ranks_on;                 // by machine
-  std::map<std::pair<int, int>, int> numbers;  // by machine and core of the machine
+  std::map<int, int> ranks_on;                 // keyed by machine
+  std::map<std::pair<int, int>, int> numbers;  // keyed by machine and core of the machine
   std::vector<int> core_of;
   for (const int machine : machine_of) {
     const int next = static_cast<int>(numbers.size());

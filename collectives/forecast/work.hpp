@@ -1,14 +1,15 @@
-// A WorkGraph represents a call as a graph of work, and computes the time that the graph takes. Work occupies a rank and one
-// core. A transfer occupies the links of two hosts. Work and transfers begin when all their predecessors are over.
+// A WorkGraph represents a call as a graph of work items and transfers, and computes the time that the graph takes. A work
+// item occupies a rank and one core. A transfer occupies the links of two hosts. Each of them begins when all its
+// predecessors are over.
 //
 //   rank 0   ├ call ┼ send ┤                    ├ sum ┤
 //   link               ╰──▶├── transfer ──┤       ▲
 //   rank 1   ├ call ┼ receive posted ┤    ╰─latency┴─▶ …
 //
-// If the ranks of a machine outnumber its cores, the ranks take turns. When a core switches to a different rank, it first
-// spends `switch_seconds`. A rank runs one work at a time. If several works are ready, the rank runs the work that was added
-// first. A link carries one transfer at a time in each direction. While the receiver's link is busy, the sender's link
-// proceeds to its next transfer.
+// If the ranks of a machine outnumber its cores, several ranks share a core. When a core switches to a different rank, it
+// first spends `switch_seconds`. A rank runs one work item at a time. If several work items are ready, the rank runs the
+// item that was added first. A link carries one transfer at a time in each direction. While the receiver's link is busy, the
+// sender's link proceeds to its next transfer.
 #pragma once
 #include <vector>
 
@@ -17,27 +18,27 @@ namespace chorale::forecast {
 // A Site lists the host and the machine of each rank. Each host has its own link, and each machine has its own cores.
 // Emulated hosts share a machine.
 struct Site {
-  std::vector<int> host_of, machine_of;  // by rank
-  int cores = 1;                         // of each machine
+  std::vector<int> host_of, machine_of;  // indexed by rank
+  int cores = 1;                         // number of cores of each machine
 
   static Site one_host(int ranks, int cores);
   bool crowded() const;  // whether a machine has more ranks than cores
-  // Returns the core of each rank. The ranks of a machine are assigned to the machine's cores in turn. The cores that have a
-  // rank are numbered consecutively over all machines.
+  // Returns the core of each rank. The ranks of a machine are assigned to the machine's cores round-robin. The cores to
+  // which a rank is assigned are numbered consecutively over all machines.
   std::vector<int> core_of() const;
 };
 
 class WorkGraph {
  public:
-  // `burst_seconds`: an idle link passes transfers of up to this total duration at once; later transfers wait until the link
-  // has caught up.
+  // `burst_seconds`: an idle link passes transfers of up to this total duration without delay; later transfers wait until
+  // the link has caught up.
   WorkGraph(Site site, double switch_seconds, double burst_seconds = 0)
       : site_(std::move(site)), switch_seconds_(switch_seconds), burst_seconds_(burst_seconds) {}
 
-  int add(int rank, double seconds);                       // adds work; returns its number
+  int add(int rank, double seconds);                       // adds a work item; returns its number
   int add_transfer(int from, int to, double seconds);      // adds a transfer between the hosts of these ranks
-  void takes(int work, double seconds);                    // replaces the duration of the work
-  std::vector<int> order() const;                          // an order in which all work may run
+  void takes(int work, double seconds);                    // replaces the duration of the work item
+  std::vector<int> order() const;                          // an order in which all work items can run
   void after(int earlier, int later, double latency = 0);  // `later` waits for the end of `earlier`, plus `latency`
   double seconds() const;                                  // time until all work is over
 
@@ -52,7 +53,7 @@ class WorkGraph {
     int missing = 0;
     std::vector<Next> next = {};
   };
-  friend class Run;
+  friend class WorkRun;
   Site site_;
   double switch_seconds_, burst_seconds_;
   std::vector<Work> works_;

@@ -1,4 +1,4 @@
-// Runs a graph of work in virtual time. Simultaneous events are handled in the order of their work numbers.
+// Runs a graph of work items in virtual time. Simultaneous events are handled in the order of their work items' numbers.
 #include <algorithm>
 #include <queue>
 #include <set>
@@ -115,12 +115,12 @@ class WorkRun {
   const WorkGraph& graph_;
   std::vector<int> missing_;
   std::vector<double> latest_;
-  std::vector<std::set<int>> ready_;  // by rank
-  std::vector<char> is_busy_;         // by rank
+  std::vector<std::set<int>> ready_;  // indexed by rank
+  std::vector<char> is_busy_;         // indexed by rank
   std::vector<int> waiting_;          // ranks that have work but no core
-  std::vector<Core*> core_of_;        // by work
+  std::vector<Core*> core_of_;        // indexed by work
   std::vector<std::vector<Core>> machines_;
-  std::vector<double> out_, in_;  // by host: the time when the link is free again, minus the burst
+  std::vector<double> out_, in_;  // indexed by host: the time when the link is free again, minus the burst
   std::priority_queue<Event> events_;
 };
 

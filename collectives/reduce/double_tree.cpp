@@ -1,5 +1,5 @@
-// Double tree reduce: the double tree broadcast in reverse. Each of two trees over the ranks other than the root sums one
-// half of the vector (trees.hpp). The root adds its own vector to the results of both trees.
+// Double tree reduce: the double tree broadcast in reverse. There are two trees over all ranks except the root (trees.hpp).
+// Each tree sums one half of the vector. The root adds its own vector to the results of both trees.
 #include "collectives/schedule/trees.hpp"
 
 namespace chorale::reduce {

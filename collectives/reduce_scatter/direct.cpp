@@ -1,5 +1,5 @@
-// Direct reduce-scatter: each of the p ranks receives its own block from all other ranks at once, and sums the received
-// blocks in rank order. The algorithm takes one round; each rank sends (p−1)/p of the vector, in p−1 messages.
+// Direct reduce-scatter: each of the p ranks receives its own block from all other ranks simultaneously, and sums the
+// received blocks in rank order. The algorithm takes one round; each rank sends (p−1)/p of the vector, in p−1 messages.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

@@ -1,4 +1,4 @@
-// Cuts the messages of a schedule into chunks, so that a rank forwards the first chunk while the second chunk arrives.
+// Splits the messages of a schedule into chunks, so that a rank forwards the first chunk while the second chunk arrives.
 // Without chunks, a chain of p ranks forwards n elements in p − 1 rounds of n elements. With k chunks, the chain takes p − 2
 // + k rounds of n/k elements.
 //
@@ -11,8 +11,8 @@
 
 namespace chorale {
 
-// Replaces each step by up to `chunks` steps on consecutive parts of its ranges. The positions of the cuts depend only on
-// the length of a range, so sender and receiver cut a message at the same elements.
+// Replaces each step by up to `chunks` steps on consecutive parts of its ranges. A range is split at positions that depend
+// only on its length, so sender and receiver split a message at the same elements.
 Schedule cut_into_chunks(Schedule whole, int chunks);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
 // The phases of hierarchical algorithms. Hierarchical algorithms are for links that are fast within a host and slow between
-// hosts. The vector is cut into one piece per host and lane (lanes.hpp). The rank that owns the lane on that host owns the
+// hosts. The vector is split into one piece per host and lane (lanes.hpp). The rank that owns the lane on that host owns the
 // piece.
 //
 //   hosts 0 0 1 1    sum_within       rank 0 sums lane 0 of ranks 0 and 1, rank 1 sums lane 1        direct reduce-scatter
@@ -7,9 +7,9 @@
 //                    gather_between   ranks 0 and 2 get all of lane 0, ranks 1 and 3 get all of lane 1   circulant
 //                    gather_within    every rank has both lanes                                      direct all-gather
 //
-// In sum_between, a host sends every piece that other hosts own exactly once. In gather_between, a host receives every piece
-// that other hosts own exactly once. No algorithm can send less data between hosts. A host must send its sum of every piece
-// that another host owns, and must receive every piece that it does not have.
+// In sum_between, a host sends each piece of the other hosts exactly once. In gather_between, a host receives each piece of
+// the other hosts exactly once. No algorithm can send less data between hosts. A host must send its sum of every piece that
+// another host owns, and must receive every piece that it does not have.
 #pragma once
 #include <vector>
 
@@ -22,14 +22,14 @@ struct LanePieces {
   std::vector<int> hosts;              // the hosts that own pieces
   std::vector<std::vector<Range>> of;  // of[i][lane]: the elements of this lane that hosts[i] owns
 };
-// Cuts the vector evenly into lanes, and cuts each lane evenly into one piece for each of these hosts.
+// Splits the vector evenly into lanes, and each lane evenly into one piece for each of these hosts.
 LanePieces even_pieces(const Lanes& lanes, std::int64_t count, const std::vector<int>& hosts);
-// Cuts each rank's block evenly into one piece for each lane that the rank owns.
+// Splits each rank's block evenly into one piece for each lane that the rank owns.
 LanePieces pieces_of_blocks(const Lanes& lanes, const Blocks& blocks);
 
 class Hierarchy {
  public:
-  // `whole`: where this rank keeps the vector. `s` and `lanes` must outlive this object.
+  // `whole`: the range in which this rank keeps the complete vector. `s` and `lanes` must outlive this object.
   Hierarchy(Schedule& s, const Lanes& lanes, LanePieces pieces, Range whole);
 
   void sum_within(Range from);          // `from`: this rank's vector of addends

@@ -35,8 +35,8 @@ class Lanes {
 
  private:
   int size_of(int host) const { return static_cast<int>(ranks(host).size()); }
-  std::vector<int> hosts_;               // by rank
-  std::vector<std::vector<int>> ranks_;  // by host
+  std::vector<int> hosts_;               // indexed by rank
+  std::vector<std::vector<int>> ranks_;  // indexed by host
   int count_ = 0, host_ = 0, local_ = 0;
 };
 

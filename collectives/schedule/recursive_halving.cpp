@@ -10,7 +10,8 @@ void RecursiveHalving::reduce_scatter(Schedule& s, const Home& home) const {
     have = home;
   }
   int first = 0;
-  for (int half = power_ / 2; half >= 1; half /= 2) {  // this place still sums blocks of places first … first + 2·half − 1
+  for (int half = power_ / 2; half >= 1; half /= 2) {  // this `place` still sums the blocks of the places first … first +
+                                                       // 2·half − 1
     const int partner = rank_of(place() ^ half);
     const int keep = place() & half ? first + half : first, give = place() & half ? first : first + half;
     s.round();

@@ -3,9 +3,9 @@
 namespace chorale {
 namespace {
 
-// Returns the root of the subtree over places first … end − 1, where `first` is even. The root is an odd place near the
-// middle. So the left part of the subtree has odd size, and the right part begins at an even place again. The tree's depth
-// is ⌊log₂ size⌋.
+// Returns the root of the subtree that consists of the nodes first … end − 1, where `first` is even. The root has an odd
+// number near the middle. So the left part of the subtree has odd size, and the right part begins with an even number again.
+// The tree's depth is ⌊log₂ size⌋.
 int middle(int first, int end) { return end - first == 1 ? first : first + (((end - first) / 2) | 1); }
 
 }  // namespace
@@ -15,7 +15,7 @@ TreeNode in_tree(int tree, int rank, int size) {
   const int place = modulo(rank + tree, size);
   TreeNode node;
   int first = 0, end = size, top = middle(first, end);
-  while (top != place) {  // descend until the subtree's root is this rank's place
+  while (top != place) {  // descend until the subtree's root is this rank's node (`place`)
     node.parent = rank_at(top);
     (place < top ? end : first) = place < top ? top : top + 1;
     top = middle(first, end);

@@ -1,10 +1,9 @@
 // Builds two binary trees over the same ranks so that no rank is an inner node of both trees (Sanders, Speck and Träff
-// 2009). The nodes of a tree are numbered from left to right; a node's number is its place. The inner nodes are at odd
-// places. Rank k is at place k of tree 0 and at place k+1 of tree 1. The last rank is at place 0 of tree 1. So the trees
-// have different inner nodes. Each tree carries half of the vector. So in an all-reduce, every rank sends and receives at
-// most two vectors, for any number of ranks.
+// 2009). The nodes of a tree are numbered from left to right; inner nodes have odd numbers. Rank k is node k of tree 0 and
+// node k+1 of tree 1. The last rank is node 0 of tree 1. So the trees have different inner nodes. Each tree carries half of
+// the vector. So in an all-reduce, every rank sends and receives at most two vectors, for any number of ranks.
 //
-//   6 places        3                 as ranks, tree 0   3            tree 1   2
+//   6 nodes        3                 as ranks, tree 0   3            tree 1   2
 //                 ┌─┴─┐                                ┌─┴─┐                 ┌─┴─┐
 //                 1   5                                1   5                 0   4
 //                ┌┴┐ ┌┘                               ┌┴┐ ┌┘                ┌┴┐ ┌┘

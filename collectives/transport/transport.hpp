@@ -26,15 +26,15 @@ struct Plan {
   Problem problem;
   std::vector<Problem> problems = {};  // all ranks' problems (uneven all_to_all); empty: problem.at(r)
   DType dtype = DType::f32;
-  Redop op = Redop::sum;        // an average has the operator sum
+  Redop op = Redop::sum;        // for an average, this is Redop::sum
   bool divide = false;          // true: an average; the operation (device) or the communicator (host) divides
   bool on_device = false;       // whether the caller's buffers are on a device
-  int chunks = 1;               // the schedule is cut into this many chunks, which overlap in time
+  int chunks = 1;               // number of chunks into which the schedule is split; chunks overlap in time
   std::uint64_t signature = 0;  // hash of all values that must be equal on all ranks; 0: not compared
   std::string words;            // describes the call in errors: "all_reduce of 16 f32, sum, ring"
 };
 
-// Returns the schedules of all ranks, cut into the plan's chunks.
+// Returns the schedules of all ranks, split into the plan's chunks.
 std::vector<Schedule> schedules_of(const Plan& plan);
 
 // The arguments of one run of an operation.
@@ -42,7 +42,7 @@ struct Run {
   void *input = nullptr, *output = nullptr;
   std::uint64_t sequence = 0;  // number of the call in the group, counted from 1; equal on all ranks
   std::uint64_t history = 0;   // hash of the signatures of all calls up to this call, equal on all ranks; 0: not compared
-  bool blocking = false;       // the caller waits for the call at once, so start() may block in the library
+  bool blocking = false;       // the caller waits for the call immediately, so start() may block in the library
 };
 
 class Operation {
@@ -77,8 +77,8 @@ class Group {
   // Creates a pair, a group of two ranks for point-to-point messages from `from` to `to`. This rank is one of the two, and
   // creates its side of the pair without waiting for the other rank.
   virtual std::unique_ptr<Group> pair(int from, int to) = 0;
-  // Tells peers that this rank gives up, and gives the reason. This rank must have abandoned its calls on this group before.
-  // A waiting peer gets the reason in examine().
+  // Tells peers that this rank gives up, and gives the reason. Before this call, this rank must have abandoned its calls on
+  // this group. A waiting peer gets the reason in examine().
   virtual void poison(const std::string& why) noexcept = 0;
   // Called after poison(). Tells peers that no message will be written to this rank's buffers any more.
   virtual void close() noexcept {}

@@ -1,11 +1,11 @@
-// A benchmark times a barrier just before each series of calls. This barrier time shows how far apart the ranks' cores are.
-// A hypervisor may move the cores of a virtual machine closer together for some seconds, perhaps onto two hardware threads
-// of one core. Data are then exchanged up to three times as fast, and prices measured earlier do not apply.
+// A benchmark times a barrier just before each series of calls. The barrier time shows how fast the ranks' cores can
+// exchange data at that moment. A hypervisor can move the virtual cores of a machine for some seconds, for example onto two
+// hardware threads of one core. Data are then exchanged up to three times as fast, so earlier measurements do not apply.
 //
 //   barriers, µs    0.68 0.71 0.42 0.43 0.66 0.68 …    usual: 0.68, and 4 of 6 are usual
 //
-// If there are more ranks than cores, the barrier time shows where the operating system has scheduled the ranks. It then
-// says nothing about the machine.
+// If there are more ranks than cores, the barrier time depends on how the operating system schedules the ranks, and says
+// nothing about the machine.
 #pragma once
 #include <algorithm>
 #include <vector>

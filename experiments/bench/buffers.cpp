@@ -14,7 +14,7 @@ void Buffers::lend(std::int64_t bytes) {
   step_ = std::max<std::int64_t>(slots_ * 618 / 1000, 1);
   while (std::gcd(step_, slots_) != 1) ++step_;
   if (memory_.bytes() >= slots_ * stride_) return;
-  memory_ = {};  // frees the old memory first, so that old and new never exist together
+  memory_ = {};  // frees the old memory before the new memory is allocated
   memory_ = allocator_.allocate(slots_ * stride_, Category::workspace);
   memory().clear(memory_.data(), memory_.bytes());
 }

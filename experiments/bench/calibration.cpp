@@ -97,9 +97,9 @@ void print(const Level& level) {
              level.rows, within(level.error), within(level.error_95));
 }
 
-// The prices that need not be fitted. A run on several hosts takes the prices within a host from an earlier run on one host.
-// Backend shm+ucx sends messages up to a fixed length inside their notices. If shm+ucx was not measured on one host, the
-// prices of shm are used. A message then has the price of a step, and no additional copy.
+// Returns the prices that need not be fitted. A run on several hosts takes the prices within a host from an earlier run on
+// one host. If shm+ucx was not measured on one host, the prices of shm are used. shm+ucx sends messages up to a fixed length
+// together with their notification. So such a message has the price of a step, without an additional copy.
 forecast::Known known_prices(const Machine& machine, const std::string& backend, const forecast::Site& site) {
   forecast::Known known;
   const bool is_near = backend == "shm+ucx";
@@ -164,7 +164,7 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
     std::vector<Schedule> ranks = plan_all_ranks(*algorithm, one.row.problem());
     for (Schedule& rank : ranks) rank = cut_into_chunks(rank, one.row.chunks);
     const Summary time = summarize(one.slowest);
-    if (time.median > most_stalled * time.p5) continue;  // other programs stalled most of these calls
+    if (time.median > most_stalled * time.p5) continue;  // other programs delayed most of these calls
     rows.push_back({std::move(ranks), time.median});
   }
   if (rows.empty()) return {};

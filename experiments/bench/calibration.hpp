@@ -5,9 +5,9 @@
 //   calls            every algorithm at a few sizes, with the code of `bench`
 //   prices           fitted to the calls, by backend (collectives/forecast/fit.hpp)
 //
-// The prices hold for runs like this one: on one host or on several, with about as many ranks. With several hosts, calls
-// spend most of their time on the network, so they reveal little about the prices within a host. These prices are taken from
-// an earlier run on one host, if there was one.
+// The prices apply to similar runs: on one host or on several hosts, as here, and with about as many ranks. On several
+// hosts, calls spend most of their time on the network, so they reveal little about the prices within a host. The prices
+// within a host are therefore taken from an earlier run on one host, if there was one.
 //
 // A call is ignored if the distance between the cores was unusual just before it (barrier_time.hpp).
 #pragma once

@@ -1,10 +1,10 @@
 // The rows of a benchmark, one for each requested combination of options. A combination that cannot run gets a line in
 // CaseGrid::skipped instead.
 //
-// A size is the number of bytes of the whole vector, as in nccl-tests. The whole vector is the input of an all_reduce,
+// A size is the number of bytes of the full vector, as in nccl-tests. The full vector is the input of an all_reduce,
 // broadcast, reduce_scatter or scatter, the output of an all_gather, and one rank's input of an all_to_all. Some collectives
-// cut the vector into one block per rank. Its size is then rounded down to a multiple of the number of ranks, with at least
-// one element per rank. Sizes grow by a factor from the smallest to the largest, and both of these are measured.
+// divide the vector into one block per rank. The size is then rounded down to a multiple of the number of ranks, with at
+// least one element per rank. Sizes grow by a factor from the smallest to the largest, and both of these are measured.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,11 +27,11 @@ struct BenchCase {
   bool in_place = false;
   int ranks = 1;
   std::vector<int> hosts = {};  // host of each rank, real or pretended; empty: all ranks are on one host
-  std::int64_t count = 0;       // elements of the whole vector
+  std::int64_t count = 0;       // elements of the full vector
 
   std::int64_t bytes() const { return count * size_of(dtype); }
   Problem problem() const;
-  // Rows with the same question() compete for the shortest time. They may differ in algorithm, chunks or element type.
+  // Rows with equal question() are compared with each other. They can differ in algorithm, chunks or element type.
   auto question() const { return std::tuple(backend, what, ranks, in_place, bytes()); }
   double bus_factor() const;  // bytes on the busiest link per byte of the vector; 0 for a barrier
 };
@@ -53,8 +53,8 @@ void refuse_unknown(const WantedCases& wanted);  // throws a usage error that na
 struct BenchWorld {
   std::string backend;
   int ranks = 1;
-  std::vector<bool> has_native;  // by collective
-  std::vector<int> hosts = {};   // where the ranks are
+  std::vector<bool> has_native;  // indexed by collective
+  std::vector<int> hosts = {};   // the host of each rank
   bool sums = true;              // whether values are really reduced, so that results can be checked
 };
 
@@ -65,9 +65,9 @@ struct CaseGrid {
 CaseGrid make_grid(const WantedCases& wanted, const BenchWorld& stage);
 
 // Returns the order in which cases are measured, which is the same on every rank. Cases are measured in rounds, and each
-// round has one case of every size, in random order. So the cases measured so far are a fair sample: they predict the
-// remaining time well, and a busy minute favors no size or algorithm. With `together`, cases with the same question() are
-// measured one after the other. Seed 0 keeps the order of `cases`.
+// round has one case of every size, in random order. So the cases measured so far are a fair sample of all cases: the
+// remaining time can be predicted from them, and other programs do not affect one size or algorithm more than the rest. With
+// `together`, cases with the same question() are measured one after the other. Seed 0 keeps the order of `cases`.
 std::vector<std::size_t> turns_of(const std::vector<BenchCase>& cases, std::int64_t seed, bool together);
 
 std::vector<std::int64_t> counts(const WantedCases& wanted, Collective what, DType dtype, int ranks);

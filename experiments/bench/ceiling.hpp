@@ -1,6 +1,6 @@
-// Executes the loads and stores that no algorithm of a collective can avoid on mapped memory. All ranks execute them at the
-// same time, on the buffers of the benchmark, without flags or waits. The caller measures their time, which is the memory
-// ceiling.
+// Every algorithm for a collective on mapped memory must make certain loads and stores. This class executes only these loads
+// and stores. All ranks execute them at the same time, on the buffers of the benchmark, without flags or waits. The caller
+// measures their time, which is the memory ceiling.
 //
 //   all_reduce                            each rank sums its 1/p of all inputs and writes the sum to all outputs
 //   reduce_scatter, reduce                the same, but the sum goes only to the rank's own output, or to the root's
@@ -32,7 +32,7 @@ class Ceiling {
 
   const Buffers& buffers_;
   int rank_;
-  std::vector<std::byte*> inputs_;  // [rank]: where this process maps that rank's first input; empty unless all are mapped
+  std::vector<std::byte*> inputs_;  // [rank]: address in this process of the rank's first input; empty unless all are mapped
 };
 
 }  // namespace chorale::bench

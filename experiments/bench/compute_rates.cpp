@@ -79,7 +79,7 @@ double mean_over_ranks(double seconds, const mpi::Runtime& runtime) {
 }  // namespace
 
 Amounts fit_work(const std::vector<TimedWork>& rows) {
-  constexpr int rounds = 20'000;  // of coordinate descent; each takes about a microsecond
+  constexpr int rounds = 20'000;  // number of rounds of coordinate descent; a round takes about a microsecond
   Amounts each{};
   for (int round = 0; round < rounds; ++round)
     for (std::size_t kind = 0; kind < kinds_of_work; ++kind) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double close_enough = 1.1;
 
-// Rows that time the same operation at the same size with different algorithms.
+// A set of rows for the same operation and size, with different algorithms.
 struct Contest {
   std::vector<const SeriesRow*> rows;
 
@@ -34,7 +34,8 @@ struct Contest {
   static bool same_work(const SeriesRow& a, const SeriesRow& b) { return a.chosen == b.chosen && a.chunks == b.chunks; }
 };
 
-// Whether the cores were as far apart as when the prices were measured (barrier_time.hpp). Returns true if this is unknown.
+// Whether the barrier time of this row was the usual one, as when the prices were measured (barrier_time.hpp). Returns true
+// if this is unknown.
 bool is_comparable(const SeriesRow& row) {
   return std::isnan(row.barrier) || std::isnan(row.usual_barrier) || row.oversubscribed ||
          is_usual(row.barrier, row.usual_barrier);

@@ -38,7 +38,7 @@ fs::path twin_of(const fs::path& out) {
   return out.parent_path() / (out.stem().string() + ".against" + out.extension().string());
 }
 
-// The reason why a launch failed: its error message, or otherwise the first line of text that is not a warning.
+// The reason why a launch failed: its error message, or otherwise the first line of the output that is not a warning.
 std::string reason_in(const std::string& errors) {
   std::string first;
   for (const std::string& line : split(errors, '\n')) {
@@ -49,7 +49,7 @@ std::string reason_in(const std::string& errors) {
   return first.empty() ? "it printed nothing" : first;
 }
 
-// Parses the rows that a launch printed. The MPI library may have printed something before them.
+// Parses the rows that a launch printed. The MPI library can print other lines before them.
 Rows rows_in(const std::string& output, const std::string& command) {
   const auto begin = output.find("[\n");
   const Json printed = begin == std::string::npos ? Json() : Json::parse(output.substr(begin), nullptr, false);
@@ -230,7 +230,7 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
   Progress progress("bench", all, session.clock, Progress::screen_at(session.log_level));
   const double began = session.clock.seconds();
   for (std::int64_t launch = 0; launch < launches_; ++launch) {
-    const auto order = static_cast<std::int64_t>(random() >> 32) + 1;  // the same for both twins
+    const auto order = static_cast<std::int64_t>(random() >> 32) + 1;  // both programs measure the cases in the same order
     for (const std::size_t turn : random_order(contestants.size(), random)) {
       const bool complete = launch_next(session, contestants[turn], order,
                                         [&] { progress.update(done, fmt::format("launches of {} ranks", ranks_)); });
@@ -238,7 +238,7 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
         throw Error(Exit::runtime, "stopped", fmt::format("{} of {} launches were done", done, all),
                     "nothing was kept: start it again");
       if (!complete) {
-        const auto kept = static_cast<std::size_t>(launch);  // one twin may be a launch ahead
+        const auto kept = static_cast<std::size_t>(launch);  // one program may have one launch more than the other
         for (Contestant& who : contestants) {
           who.rows.resize(kept);
           who.orders.resize(kept);
@@ -275,7 +275,7 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
         }
         meanwhile();
       });
-  told_to_stop = told_to_stop || signals_->pending();  // a signal may have arrived after the last check
+  told_to_stop = told_to_stop || signals_->pending();  // a signal can arrive after the last check
   if (told_to_stop) return false;
   const std::string said = contents_of(who.next("txt")).value_or("");
   if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::check))

@@ -10,10 +10,10 @@
 //
 // After a signal, the complete launches are kept.
 //
-// The load of other programs changes over minutes, and this change adds to the difference between two launches. So
-// `--against OTHER` alternates with another program. Each launch has a twin, which is a launch of OTHER directly before or
-// after it, in random order. The twins are recorded in a second record (new.against.h5). Both records have the same
-// `session` attribute, so reports pair the launches with equal names.
+// The load of other programs changes within minutes, which would distort a comparison of two programs. So `--against OTHER`
+// alternates the launches of this program and of OTHER. Each launch is paired with a launch of OTHER directly before or
+// after it, in random order. The launches of OTHER are recorded in a second file (new.against.h5). Both records have the
+// same `session` attribute, so reports pair the launches that have equal names.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -36,7 +36,7 @@ class Launches {
   struct Results {
     Rows rows;            // medians over the launches
     std::string verdict;  // which series is fastest, or with --against how the programs differ; "" if nothing is compared
-    std::string disturbance = {};         // load of other programs during the launches: report/disturbed.hpp
+    std::string disturbance = {};         // describes the load of other programs during the launches (report/disturbed.hpp)
     std::int64_t done = 0, all = 0;       // number of launches; if done < all, a signal ended them
     std::vector<std::string> files = {};  // the records
   };

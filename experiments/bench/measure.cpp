@@ -40,7 +40,7 @@ std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
   return std::clamp(static_cast<std::int64_t>(in_half_a_second), fewest_repetitions, most);
 }
 
-// Collective. Returns the seconds that rank 0 has spent in the series, or nothing if any rank was told to stop.
+// Collective. Returns the seconds that rank 0 has spent in the series, or nullopt if any rank was told to stop.
 std::optional<double> Bench::look(double spent) {
   stopped_ = how_.told_to_stop && team_.any(how_.told_to_stop());
   if (stopped_) return std::nullopt;
@@ -180,7 +180,7 @@ double Bench::ceiling_of(const BenchCase& row, std::int64_t repetitions) {
     ceiling.run(row, i + how_.warm_up);
     if (i >= 0) tally.seconds.push_back(world_.clock().seconds() - started);
   }
-  team_.barrier();  // other ranks may still write to this rank's memory
+  team_.barrier();  // other ranks can still write to this rank's memory
   const Series series = gather(row, tally);
   return team_.rank() == 0 ? summarize(series.slowest).median : -1;
 }

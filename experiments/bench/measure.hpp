@@ -7,11 +7,10 @@
 // call the rank fills the input and overwrites the output before the barrier. It compares the result after the second clock
 // reading.
 //
-// About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If the machine becomes busy,
-// calls are slower than the last call of the warm-up, and the series ends after fewer repetitions. A number of repetitions
-// that the user gave never changes.
+// About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If other programs slow the
+// calls, the series ends after fewer repetitions, unless the user gave the number of repetitions.
 //
-// Before each series, a few barriers are timed. The fastest barrier shows how far apart the cores are at that moment
+// Before each series, a few barriers are timed. The fastest barrier shows how fast the cores exchange data at that moment
 // (barrier_time.hpp).
 #pragma once
 #include <functional>
@@ -44,8 +43,8 @@ struct How {
 struct Series {
   BenchCase row;
   Choice choice;                           // the algorithm and the chunks that ran
-  std::vector<std::vector<double>> times;  // seconds, by rank and repetition
-  std::vector<double> slowest;             // seconds, by repetition: the maximum over the ranks
+  std::vector<std::vector<double>> times;  // seconds, indexed by rank and repetition
+  std::vector<double> slowest;             // seconds of each repetition: the maximum over the ranks
   std::int64_t turn = 0;                   // position in the order of measurement
   std::int64_t wrong = -1;                 // wrong elements of all ranks in all checked calls; −1: not checked
   double bytes_sent = -1;                  // bytes that all ranks sent in one call; −1: not countable
@@ -59,7 +58,7 @@ class Bench {
   Bench(BenchTeam& team, Communicator& world, const How& how);
 
   Series measure(const BenchCase& row);      // on every rank
-  bool stopped() const { return stopped_; }  // true on all ranks once one was told to stop; the last series is then empty
+  bool stopped() const { return stopped_; }  // the same on all ranks: a rank was told to stop, and the last series is empty
 
  private:
   Communicator& communicator_for(const BenchCase& row);

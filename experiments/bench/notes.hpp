@@ -1,5 +1,4 @@
-// The notes above the tables of `bench`: lines that begin with "# ". They explain the values and the limits of their
-// meaning.
+// The notes above the tables of `bench` are lines that begin with "# ". They explain the values and their limitations.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -88,7 +88,7 @@ Sweep Asked::sweep(const mpi::Runtime& runtime, bool on_device) const {
   std::vector<std::string> names = backends;
   if (std::ranges::count(names, "auto"))
     std::ranges::replace(names, "auto", best_backend(runtime, topology_of(runtime), on_device));
-  std::vector<std::string> once;  // "auto" may resolve to a backend that is also named
+  std::vector<std::string> once;  // "auto" can resolve to a backend that is also named
   for (const std::string& name : names)
     if (!std::ranges::count(once, name)) once.push_back(name);
   return {once,     wanted,    {.repetitions = repetitions_, .warm_up = warm_up_, .cold = cold(), .heap = heap()},

@@ -1,4 +1,4 @@
-// The options that `bench` and `tune` share: which rows to measure, on which backends, and how.
+// The options that `bench` and `tune` share. They define the rows to measure, the backends, and how to measure.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ class Asked {
   std::string tuning_file() const;  // "" if there is no folder for it
   TuningTable tuning() const;       // read from tuning_file(), if it exists
   std::string machine_file() const;
-  Machine machine() const;  // a file that the user named is treated as this machine's own
+  Machine machine() const;  // a file that the user named is used as the file of this machine
 
   WantedCases wanted;
   std::vector<std::string> backends{"auto"};

@@ -1,11 +1,11 @@
-// One row of a benchmark: the requested call, its time and its speed. SeriesRow is the only form of a row. The record
-// (results.hpp), JSON and CSV have the columns that columns() lists; text tables and notes read the members.
+// One row of a benchmark: the requested call, its time and its speed. Every row is stored as a SeriesRow. The record
+// (results.hpp), JSON and CSV have the columns that columns() lists. Text tables and notes read the members.
 //
 //   record       exact numbers; absent: NaN or −1
 //   JSON, CSV    five digits (in_five_digits); absent: null in JSON, empty in CSV
 //
-// To add a column, add a member, its line in columns(), and its value in row_of (results.cpp). If the value differs between
-// launches, also merge it in merged_row (launches.cpp).
+// To add a column, add a member, its line in columns(), and its value in row_of (results.cpp). If launches can have
+// different values, also merge these values in merged_row (launches.cpp).
 #pragma once
 #include <limits>
 #include <nlohmann/json_fwd.hpp>

@@ -5,7 +5,7 @@
 //                               For a ring, the row also has the closed form with which a plan times the calls of a step
 //   calibrated machine file     by its prices (collectives/forecast/forecast.hpp), up to 63 ranks
 //
-// `auto` chooses the algorithm that takes the least time.
+// `auto` chooses the fastest algorithm.
 #pragma once
 #include "experiments/bench/sweep.hpp"
 

@@ -117,7 +117,7 @@ Outcome on_threads(const Sweep& sweep, const Session& session) {
   return outcome;
 }
 
-// Uses the tuning table and machine file of rank 0. The files of other hosts may differ, but all ranks must choose the same
+// Uses the tuning table and machine file of rank 0. The files of other hosts can differ, but all ranks must choose the same
 // algorithm.
 Selector selector_of_rank_0(const mpi::Runtime& runtime, const Sweep& sweep) {
   const auto of_rank_0 = [&](const std::string& text) { return mpi::broadcast(runtime.world(), text); };

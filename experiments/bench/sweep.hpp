@@ -1,5 +1,5 @@
-// Measures all requested rows on all requested backends, one backend after the other. Backends and rows that cannot run are
-// reported once, on stderr. If no backend can run, the caller reports this. The series are returned in the order of the
+// Measures all requested rows on all requested backends, one backend after the other. Each backend or row that cannot run is
+// reported once, on stderr. If no backend can run, the caller reports an error. The series are returned in the order of the
 // rows, even if they were measured in a different order.
 #pragma once
 #include <string>
@@ -19,7 +19,7 @@ struct Sweep {
   TuningTable tuning = {};  // the tuning table that `auto` uses
   Machine machine = {};
   int threads = 2;         // ranks of the threads backend
-  std::int64_t order = 1;  // seed of the order of measurement; 0: in the order of the rows
+  std::int64_t order = 1;  // seed of the random order of measurement; 0: in the order of the rows
   bool together = false;   // rows with equal BenchCase::question() form a group; a stop discards incomplete groups
 };
 
@@ -28,7 +28,7 @@ struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
   bool stopped = false;                    // true: a signal ended run(), and `series` has only the completed series
-  std::vector<OtherWork> others = {};      // on rank 0: other programs' work, by rank; empty if all backends are simulated
+  std::vector<OtherWork> others = {};      // on rank 0, for each rank: work of other programs; empty if all is simulated
   std::vector<std::string> unusable = {};  // "nccl: no NVIDIA driver on this machine", for each backend that cannot run
   std::string busy = {};                   // on rank 0: the load of other programs, if it was large enough for a warning
   bool simulated() const;                  // whether all series are in virtual time

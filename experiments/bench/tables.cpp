@@ -106,7 +106,7 @@ std::string percent_of_time(const SeriesRow& row) {
   return fmt::format("{:.{}f}", 100 * half / time, half < 0.1 * time ? 1 : 0);
 }
 
-// The heading tells whether ± describes the calls of one launch, or several launches.
+// The heading of the column states whether ± describes the calls of one launch, or several launches.
 TextColumn spread_column(const Group& rows) {
   return {rows[0]->launches == 1 ? "calls" : "launches", "± %", percent_of_time};
 }
@@ -138,8 +138,8 @@ std::vector<Group> kinds_of(const Group& rows) {
   });
 }
 
-// The table of one kind of call. Columns without values are left out. If rows are compared, predictions and ceilings are
-// left out too, so that the table fits into 80 columns; JSON and CSV have them.
+// Returns the table of one kind of call. Columns without values are left out. If rows are compared, the predictions and
+// ceilings are left out too, so that the table fits into 80 columns. JSON and CSV contain them.
 TextTable table_of(const Group& rows) {
   const std::vector<Group> sizes = grouped(rows, &SeriesRow::bytes);
   std::vector<TextColumn> columns{plain("bytes", "", &SeriesRow::bytes)};

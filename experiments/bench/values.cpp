@@ -9,7 +9,7 @@
 namespace chorale::bench {
 namespace {
 
-constexpr std::int64_t piece = 1024;  // elements per pass, which fit into the L1 cache
+constexpr std::int64_t piece = 1024;  // number of elements per pass; they fit into the L1 cache
 
 // Two rounds of multiply and shift mix every bit of rank, index and round into the upper bits. Compilers vectorize loops
 // over this function.
@@ -66,7 +66,7 @@ void Values::fill(int rank, const Slice& x, std::int64_t first) const {
   });
 }
 
-// Computes the results as integers, before averages are divided and before u8 values wrap around.
+// Computes the results as integers. The caller then divides averages, and reduces u8 values modulo 256.
 void Values::expect(int rank, std::int64_t first, bool is_unsigned, std::span<int> into) const {
   if (reduces(what)) {
     int next[piece];

@@ -1,6 +1,6 @@
 // The inputs of a benchmarked call, and its expected results, which are exact to the last bit. Inputs are small integers
-// hashed from the rank, the element's index and the round. Every type represents every partial result exactly, in any order
-// of the ranks.
+// hashed from the rank, the element's index and the round. In every element type, every partial result is exact, whatever
+// the order of the ranks.
 //
 //   sum, avg     |value| ≤ 7, less on many ranks: partial sums stay below 256, so 8 significant bits (bf16) suffice
 //   prod         ±1, and ±2 on at most four ranks; u8 wraps, and has 3 instead of −1
@@ -25,13 +25,13 @@ struct Values {
   Redop op = Redop::sum;
   int ranks = 1;
   int root = 0;
-  std::int64_t block = 0;  // elements per rank, if the collective cuts its vector into blocks
+  std::int64_t block = 0;  // elements per rank, if the collective divides its vector into blocks
   std::uint32_t round = 0;
 
-  // Fills a rank's input, which is the part of the whole vector that starts at `first`.
+  // Fills a rank's input. The input is the part of the full vector that starts at element `first`.
   void fill(int rank, const Slice& x, std::int64_t first) const;
 
-  // Counts the wrong elements of a rank's result, which is the part of the whole result that starts at `first`.
+  // Counts the wrong elements of a rank's result. The result is the part of the full result that starts at element `first`.
   std::int64_t wrong(int rank, const Slice& result, std::int64_t first) const;
 
  private:

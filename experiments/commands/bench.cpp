@@ -1,6 +1,7 @@
 // `chorale bench OPS` times collectives on any backends and algorithms, over sizes, types, operators and roots, in place and
-// out of place. It checks every element of the results in the checked calls (bench/measure.hpp). Exit 3: an element was
-// wrong. Exit 2: no requested combination can run. After SIGINT or SIGTERM, the complete rows are printed and recorded.
+// out of place. It checks every element of the results in the checked calls (bench/measure.hpp). The exit code is 3 if an
+// element was wrong, and 2 if no requested combination can run. After SIGINT or SIGTERM, the complete rows are printed and
+// recorded.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -162,8 +163,8 @@ class BenchCommand final : public Command {
     return elements > 0;
   }
 
-  // On rank 0: prints the tables and writes the record. After a signal the record is written first, because the launcher may
-  // kill the ranks a second later. Otherwise the tables are printed first, because the disk may be full.
+  // On rank 0: prints the tables and writes the record. After a signal the record is written first, because the launcher can
+  // kill the ranks a second later. Otherwise the tables are printed first, because writing the record can fail.
   Exit report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
     const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
     const bool crowded = std::ranges::any_of(ranks, &RankFacts::oversubscribed);

@@ -1,6 +1,6 @@
-// `chorale compare` runs several configurations in one launch. They take turns, in a new random order for each repetition,
-// so that other load on the machine affects all of them. At the end, compare prints a table and writes one record with all
-// runs.
+// `chorale compare` runs several configurations in one launch. The configurations run one after the other, in a new random
+// order for each repetition, so that other load on the machine affects all of them. At the end, compare prints a table and
+// writes one record with all runs.
 //
 //   mpirun -np 4 build/chorale compare strategies                                    a suite that comes with the program
 //   mpirun -np 4 build/chorale compare mine.toml                                     a suite: a file that lists the runs
@@ -10,9 +10,9 @@
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: one folder per run
 //
 // A run with fewer ranks than were started uses the first ranks, while the other ranks sleep. If a run cannot start, for
-// example because of too little memory, its row says why. A run that fails may leave ranks inside a collective. It therefore
-// ends the launch, and leaves failure.txt in its folder. --resume converts this file to a row, and continues with the other
-// runs.
+// example because of too little memory, its row says why. If a run fails, some ranks can still be inside a collective. The
+// failed run therefore ends the launch, and writes failure.txt to its folder. --resume converts this file to a row, and
+// continues with the other runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -129,8 +129,8 @@ class Compare final : public Command {
     const std::vector<Repetition> turns = in_rounds(suite_, runtime.size(), seed_);
     std::vector<std::vector<std::string>> values;
     for (const Repetition& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
-    std::optional<Summary> summary;
-    std::string left;  // one character per turn: 'x' if it must run, '.' if an earlier launch finished it
+    std::optional<SuiteSummary> summary;
+    std::string left;  // a character per turn (a repetition of a run): 'x' if it must run, '.' if it is finished
     if (speaks) {
       record.recorder->text("config", "suite", suite_.text);
       record.recorder->text("config", "question", suite_.question);
@@ -177,8 +177,8 @@ class Compare final : public Command {
     return given;
   }
 
-  // Refuses options of train unless --layouts is given. Environment variables are ignored, because they may be meant for a
-  // different command.
+  // Refuses options of train unless --layouts is given. Environment variables are not refused, because they can be meant for
+  // a different command.
   void require_nothing_to_pass_on() const {
     for (const Setting& setting : options_->given_to_pass_on())
       if (setting.source != Source::environment)
@@ -190,7 +190,7 @@ class Compare final : public Command {
   // Prepares the comparison that --resume continues. It must have as many ranks as before. Options that are not given keep
   // the values of the earlier launch.
   void take_up(const Launch& launch) {
-    resume_ = fs::weakly_canonical(resume_).string();  // runs/latest may point to a different run later
+    resume_ = fs::weakly_canonical(resume_).string();  // runs/latest can point to a different run later
     const fs::path folder = resume_;
     require_can_go_on(folder, launch);
     for (const Setting& setting : read_config(folder / "config.toml"))
@@ -198,7 +198,7 @@ class Compare final : public Command {
         options_->set(setting);
   }
 
-  // Every rank reads the suite's file, and a network file system may show different versions of the file to different ranks.
+  // Every rank reads the suite's file, and on a network file system, ranks can see different versions of the file.
   void require_same_suite(const mpi::Runtime& runtime) const {
     const auto others = mpi::ranks_where(runtime.world(), mpi::broadcast(runtime.world(), suite_.text) != suite_.text);
     if (others.empty()) return;
@@ -217,7 +217,7 @@ class Compare final : public Command {
 
   // Runs the turns. Returns Exit::runtime if a signal stopped the comparison, and Exit::check if a check in a run failed.
   Exit go_through(Session& session, RunRecord& record, const std::vector<Repetition>& turns, const std::string& left,
-                  std::optional<Summary>& summary) {
+                  std::optional<SuiteSummary>& summary) {
     const mpi::Runtime& runtime = *session.runtime;
     const auto all = std::count(left.begin(), left.end(), 'x');
     std::int64_t done = 0;
@@ -231,7 +231,7 @@ class Compare final : public Command {
     for (std::size_t t = 0; t < turns.size(); ++t) {
       if (left[t] != 'x') continue;
       const std::string goes_on = pace.may_begin(turns[t].round) ? "yes" : "";
-      if (mpi::broadcast(runtime.world(), goes_on).empty()) {  // rank 0's clock decides
+      if (mpi::broadcast(runtime.world(), goes_on).empty()) {  // by the clock of rank 0
         no_time_from_ = turns[t].round;
         return checks ? Exit::ok : Exit::check;
       }
@@ -272,7 +272,7 @@ class Compare final : public Command {
 
   struct Outcome {
     Exit exit = Exit::ok;
-    std::string trouble;  // the reason why the turn has no result
+    std::string trouble;  // why this repetition has no result; "" if it has one
     bool stopped = false;
   };
 
@@ -326,7 +326,7 @@ class Compare final : public Command {
   std::int64_t rounds_ = 0, no_time_from_ = 0;  // no_time_from_: the first round that the budget excludes; 0: none
   std::vector<int> cpus_;                       // on rank 0: the CPUs of all ranks on its host
   Suite suite_;
-  std::vector<std::vector<std::string>> values_;  // [r][v]: the value of run r for the v-th varied setting
+  std::vector<std::vector<std::string>> values_;  // [r][v]: the value of the v-th varied setting in run r
   std::optional<Signals> signals_;
 };
 

@@ -79,7 +79,7 @@ std::string values_of(const Option& option) {
     return from_words(words) + (takes_files(option) ? R"(; COMPREPLY+=($(compgen -f -- "$current")))" : "");
   if (takes_files(option)) return R"(COMPREPLY=($(compgen -f -- "$current")))";
   if (option.metavar == "DIR") return R"(COMPREPLY=($(compgen -d -- "$current")))";
-  return ":";  // completes nothing: a number or free text
+  return ":";  // completes nothing, because the value is a number or free text
 }
 
 class Completion final : public Command {

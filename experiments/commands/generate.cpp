@@ -191,7 +191,7 @@ class Generate final : public Command {
     return text;
   }
 
-  // Writes raw bytes, because a character may span several tokens.
+  // Writes raw bytes, because a character can consist of several tokens.
   static void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     if (std::fflush(stdout) != 0)

@@ -1,7 +1,7 @@
-// `chorale info` shows the features that were built in, those that work on this machine, and why the others do not work.
-// Under mpirun it also shows where the ranks run. With --layout it draws instead the ranks on their hosts, and says which
-// axes of the layout cross hosts. With --run-dir it also makes a run folder whose record has facts about the build and the
-// ranks.
+// `chorale info` shows the features that were built in. For each feature it says whether the feature works on this machine,
+// or why not. Under mpirun it also shows where the ranks run. With --layout it draws instead the ranks on their hosts, and
+// says which axes of the layout cross hosts. With --run-dir it also makes a run folder whose record has facts about the
+// build and the ranks.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -114,7 +114,7 @@ std::vector<std::string> places_of(const mpi::Runtime& runtime) {
   return mpi::gather(runtime.world(), join(words, ", "));
 }
 
-// A value as text. Its name has the unit: "memory_bytes" gives "1.5 GiB". JSON has the plain value.
+// Formats a value as text. The unit is part of the name: "memory_bytes" gives "1.5 GiB". JSON has the plain value.
 std::string cell_of(const Json& value, const std::string& name = "") {
   if (name.ends_with("_bytes")) return human_bytes(value);
   if (name.ends_with("_seconds")) return human_seconds(value);
@@ -177,7 +177,7 @@ class Info final : public Command {
 
   void check(const Launch& launch) override {
     if (!layout_.empty()) pinning_ = imagined(launch);
-    if (!run_dir_.empty()) require_writable(run_dir_);  // on every rank, because each writes a log there
+    if (!run_dir_.empty()) require_writable(run_dir_);  // on every rank, because each writes a log to this folder
   }
 
   int run(Session& session) override {

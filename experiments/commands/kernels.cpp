@@ -3,10 +3,10 @@
 //
 //   reference = max(flops / peak of matrix products, bytes / copy rate)
 //
-// The peak is the one that MFU refers to (train/product_peak.hpp). The copy rate is measured with copies that touch as many
-// bytes as a call of the kernel. A kernel can be faster than its reference: an update in place costs less than a copy, and
-// so does a kernel whose operands are in a nearer cache. The last row is the time between kernels. Device kernels and
-// communication are not included.
+// The peak is the one that MFU is computed with (train/product_peak.hpp). The copy rate is measured with copies that touch
+// as many bytes as a call of the kernel. A kernel can be faster than its reference, because an update in place costs less
+// than a copy, and because the operands of the kernel can be in a faster cache. The last row is the time between kernels.
+// Device kernels and communication are not included.
 //
 //   build/chorale bench kernels --preset nano --dtype bf16
 //   mpirun -np 2 build/chorale bench kernels --preset nano        two ranks that share caches and memory
@@ -106,7 +106,7 @@ class KernelsCommand final : public Command {
     training.step(read);
     mpi::sleep_until_all(session.runtime->world(), session.clock);
     double fastest = std::numeric_limits<double>::infinity();
-    std::map<KernelTable::Key, KernelTable::KernelRow> kernels;
+    std::map<KernelTable::Key, KernelTable::Row> kernels;
     for (std::int64_t i = 0; i < steps_; ++i) {
       timer.clear();
       session.runtime->now(fmt::format("step {} of {}", i + 1, steps_));
@@ -123,7 +123,7 @@ class KernelsCommand final : public Command {
     return {fastest, rows_of(kernels, fastest, peak, options.kernels.threads, session.clock)};
   }
 
-  static std::vector<KernelRow> rows_of(const std::map<KernelTable::Key, KernelTable::KernelRow>& kernels, double step,
+  static std::vector<KernelRow> rows_of(const std::map<KernelTable::Key, KernelTable::Row>& kernels, double step,
                                         double peak, int threads, const Clock& clock) {
     std::vector<KernelRow> rows;
     KernelRow rest{.name = "between kernels", .seconds = step};

@@ -1,6 +1,6 @@
 // The program `chorale` finds the subcommand, resolves its options, reports usage errors before MPI starts, and then runs
-// the command under any launcher. An error is printed once, even if several ranks of a host find it. The rank on which it
-// occurred then ends all ranks.
+// the command under any launcher. An error is printed once, even if several ranks of a host find it. Then the rank with the
+// error ends all ranks.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -69,8 +69,8 @@ std::string help_for(const std::vector<std::string>& words) {
   return help(row, DeclaredCommand(row).options);
 }
 
-// The names that a CHORALE_ variable may have: the options of all commands, and the names that DevicePlugin, the guard and
-// the collectives read.
+// Returns the allowed names of CHORALE_ environment variables: the options of all commands, and the variables that
+// DevicePlugin, the guard process and the collectives read.
 std::vector<std::string> names_of_all_commands() {
   std::vector<std::string> names{"bf16-attention", "cuda-plugin", "cuda-aware", "guard", "timeout"};
   for (const CommandRow& row : all_commands())
@@ -127,8 +127,9 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
   return command->run(session);
 }
 
-// Usually every rank finds the same error, and rank 0 prints it. When rank 0 exits, the launcher ends the other ranks, which
-// wait here long enough to be ended. If rank 0 found no error, one rank of each host prints.
+// Usually every rank finds the same error, and rank 0 prints it. When rank 0 exits, the launcher ends the other ranks. These
+// ranks wait here, so that they are ended before they print. If rank 0 found no error, one rank of each host prints the
+// error.
 bool prints_refusal(const Launch& launch) {
   constexpr double patience_seconds = 2;
   if (launch.rank == 0) return true;

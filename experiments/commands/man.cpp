@@ -40,7 +40,7 @@ std::string example(std::string command) {
 std::string options_of(const Options& options) {
   std::string out, section;
   for (const Option& option : options.all()) {
-    if (option.passed_on) continue;  // an option of a different command, described there
+    if (option.passed_on) continue;  // an option that is passed on to a different command, whose section describes it
     if (option.section != section) out += fmt::format(".PP\n{}:\n", plain(section = option.section));
     const auto [head, tail] = described(option);
     out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", plain(head), plain(tail));

@@ -95,8 +95,7 @@ class Prove final : public Command {
     device_.open(runtime);
     require_room_for_one(runtime);
     const TrainingOptions options = flags_.on({}, {.memory_limit = memory_.bytes(), .device = &device_});
-    const Case plain{plain_layout(),
-                     train::resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, {}, runtime),
+    const Case plain{plain_layout(), resolved(train::backends_by_axis(backend_), device_.plugin() != nullptr, {}, runtime),
                      train::algorithms_by_axis(algorithm_), options, flags_.document_mask()};
     std::vector<Case> cases = cases_of(layouts_, runtime.size(), plain);
     for (Case& row : varied(layouts_, runtime.size(), plain, vary_)) cases.push_back(std::move(row));
@@ -173,7 +172,7 @@ class Prove final : public Command {
       if (training) {
         for (const auto& axis : training->mesh().axes()) axis->give_up(error);
         training.release();
-        pool.release();  // leaked on purpose: peers may still access buffers of unfinished calls
+        pool.release();  // leaked on purpose: peers can still access buffers of unfinished calls
       }
     }
     history.seconds = clock.seconds() - began;
@@ -213,8 +212,8 @@ class Prove final : public Command {
                     cores.size());
   }
 
-  // Runs rounds of cases with the same size and backends, until a rank is told to stop. Rank 0 gets the proofs of all cases
-  // that were not interrupted.
+  // Runs the cases in rounds until a rank is told to stop. The cases of a round have the same number of ranks and the same
+  // backends. Rank 0 gets the proofs of all cases that were not interrupted.
   std::vector<Proof> prove_all(const std::vector<Case>& cases, const References& references, Session& session,
                                RunRecord& record, const std::vector<RankFacts>& ranks) {
     const mpi::Runtime& runtime = *session.runtime;
@@ -268,7 +267,7 @@ class Prove final : public Command {
     return cases.first(many);
   }
 
-  // Runs one round. Returns its proofs on rank 0 and an empty list on other ranks.
+  // Runs one round. On rank 0, returns the proofs of the round; on other ranks, returns an empty list.
   std::vector<Proof> prove_round(std::span<const Case> round, const Worlds& world, Session& session,
                                  const std::vector<RankFacts>& facts) {
     const mpi::Runtime& runtime = *session.runtime;
@@ -293,7 +292,7 @@ class Prove final : public Command {
     for (std::size_t i = 0; i < round.size(); ++i) {
       const auto base = static_cast<int>(i) * ranks;
       Proof proof{.row = round[i], .history = History::read(texts[static_cast<std::size_t>(base)])};
-      double earliest = HUGE_VAL;  // time of the first failure; later failures may be consequences
+      double earliest = HUGE_VAL;  // time of the first failure; later failures can be its consequences
       for (int r = base; r < base + ranks; ++r) {
         const History other = History::read(texts[static_cast<std::size_t>(r)]);
         const double at = other.failed_at + facts[static_cast<std::size_t>(r)].clock_offset;

@@ -140,7 +140,8 @@ class Report final : public Command {
   }
 
  private:
-  // The record, and the CSV files whose rows are shown together with its runs.
+  // Returns the record, and the CSV files in its folder. Reports show the rows of these files together with the runs of the
+  // record.
   std::vector<std::string> with_rows(const std::string& record) const {
     std::vector<std::string> files{record};
     std::ranges::copy_if(files_, std::back_inserter(files), report::is_csv);
@@ -178,7 +179,7 @@ class Report final : public Command {
 
   int write_pictures() const {
     const auto pictures = report::figure_files_of(report::read_records(files_, warm_up_, metric_));
-    std::error_code trouble;  // ignored: if the folder cannot be made, writing the files fails
+    std::error_code trouble;  // ignored, because writing the files fails if the folder cannot be made
     fs::create_directories(svg_, trouble);
     for (const report::FigureFile& picture : pictures) {
       const fs::path file = fs::path(svg_) / picture.file;

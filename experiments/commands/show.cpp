@@ -101,7 +101,7 @@ class Show final : public Command {
   bool of_pipeline() const { return !words_.empty() && words_[0] == "pipeline"; }
   PipelineQuestion question() const { return {words_, {stages_, micro_batches_, chunks_}}; }
 
-  // Refuses flags on the command line that do not apply. Settings from other sources may be meant for a different command.
+  // Refuses flags on the command line that do not apply. Settings from other sources can be meant for a different command.
   void refuse(const char* subject, std::initializer_list<const char*> flags, const char* fix) const {
     for (const char* flag : flags)
       if (options_->origin(flag) == "command line")

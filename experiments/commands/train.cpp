@@ -159,7 +159,7 @@ class Train final : public Command {
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
-    const std::string loaded = load(session, training);  // first, because the new run's folder changes runs/latest
+    const std::string loaded = load(session, training);  // before the new run's folder changes runs/latest
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
@@ -222,7 +222,7 @@ class Train final : public Command {
       training.publish();
     }
     if (load_.empty()) return "";
-    // The path is resolved before the ranks meet in open(). After that, rank 0 may set runs/latest to the new run.
+    // The path is resolved before the ranks meet in open(). After that, rank 0 can set runs/latest to the new run.
     const std::filesystem::path folder = std::filesystem::weakly_canonical(load_);
     const Checkpoint checkpoint = Checkpoint::open(folder, log, peers_of(training.mesh()));
     resume(training, checkpoint);
@@ -277,7 +277,7 @@ class Train final : public Command {
   train::ProductPeak peak_;
   std::string data_ = "synthetic", run_dir_ = "runs", tokenizer_, load_, load_hf_, trace_;
   train::TraceSteps trace_steps_;
-  bool on_accelerator_ = false, one_host_ = true;  // one_host_ is false if some ranks may be on other hosts
+  bool on_accelerator_ = false, one_host_ = true;  // one_host_ is false if ranks can be on several hosts
   train::LoopOptions loop_;
   std::optional<train::SimulatedRun> simulated_;
   std::optional<Signals> signals_;

@@ -1,8 +1,8 @@
 // `chorale tune` times every algorithm over sizes on the requested backends. For each size it writes the fastest algorithm
-// to the tuning table that `auto` uses. If the lead of the fastest may be noise, tune writes the usual algorithm instead
-// (bench/winner.hpp). It prints each choice with its reason. The table keeps its choices for other numbers of ranks and
-// hosts, other backends and other operations. If a signal stops tune, only the choices with complete measurements are
-// written.
+// to the tuning table that `auto` uses. If the lead of the fastest algorithm can be noise, tune writes the usual algorithm
+// instead (bench/winner.hpp). Each choice is printed with its reason. Entries of the table for other numbers of ranks or
+// hosts, other backends and other operations are kept. If a signal stops tune, only the choices with complete measurements
+// are written.
 //
 // With --calibrate, tune measures prices instead, and writes them to the machine file (bench/calibration.hpp).
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // `chorale verify` proves that every collective algorithm is correct on 1 to 64 ranks (--ranks). Words select the
-// algorithms: `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, vectors have 0, 1, p−1, p and 2p+1 elements,
-// for p up to 16 also 7p+3, and blocks of unequal sizes. Calls are in place and out of place, schedules have chunks or none,
-// and ranks are on one or several hosts. With --hosts 2,3,1, verify tries only these hosts. It prints one line per
-// algorithm, and a total. If a proof fails, verify names rank, step and element, and exits with 3. Pipeline schedules are
-// proved in the same way, for many numbers of stages, micro-batches and chunks.
+// algorithms: `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, vectors of 0, 1, p−1, p and 2p+1 elements are
+// tried, for p up to 16 also 7p+3, and blocks of unequal sizes. Calls are in place and out of place, schedules have one or
+// several chunks, and ranks are on one or several hosts. With --hosts 2,3,1, verify tries only these hosts. It prints one
+// line per algorithm, and a total. If a proof fails, verify names rank, step and element, and exits with 3. Pipeline
+// schedules are proved in the same way, for many numbers of stages, micro-batches and chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,8 +64,8 @@ CallOnAllRanks uneven_call(Collective what, int size, bool in_place, const std::
   return call;
 }
 
-// Tries these placements: hosts with equal numbers of consecutive ranks; hosts with 1, 2, 3, … ranks; ranks dealt out to the
-// hosts in turn. Many ranks get fewer placements, because their proofs take long.
+// Tries three kinds of placement: hosts with equal numbers of consecutive ranks, hosts with 1, 2, 3, … ranks, and ranks that
+// are placed on the hosts round robin. Many ranks get fewer placements, because their proofs take long.
 std::vector<std::vector<int>> placements(int size) {
   std::vector<std::vector<int>> all;
   const auto add = [&](const auto& host_of) {
@@ -101,7 +101,7 @@ std::vector<CallOnAllRanks> calls_for(const Algorithm& algorithm, int size, cons
       calls.push_back(even_call(what, size, count, in_place, 1, hosts));
     calls.push_back(uneven_call(what, size, in_place, hosts));
     calls.push_back(even_call(what, size, 2 * size + 1, in_place, in_place ? 2 : 3, hosts));
-    const bool small = size <= 16;  // on few ranks, longer vectors are tried too, so that every block is cut
+    const bool small = size <= 16;  // on few ranks, longer vectors are also tried, so that every block is divided
     for (const int chunks : {2, 4, 7})
       if (small) calls.push_back(even_call(what, size, 7 * size + 3, in_place, chunks, hosts));
     if (!hosts.empty() || !knows_hosts(algorithm, size)) continue;
@@ -127,7 +127,7 @@ std::string prove(const Algorithm& algorithm, const CallOnAllRanks& call) {
   return fmt::format("{}{}: {}", call.words, call.ranks[0].in_place ? ", in place" : "", trouble);
 }
 
-// The combined outcome of some of an algorithm's proofs. The verdicts of an algorithm can be added in any order.
+// The outcome of several proofs of the same algorithm. Two verdicts on an algorithm can be combined, in any order.
 struct Verdict {
   std::int64_t problems = 0;  // number of problems that were proved
   std::string trouble;        // the flaw that was found; "" if there is none
@@ -146,8 +146,8 @@ struct VerifiedRow {
   std::int64_t left = last - first + 1, flawed = last + 1;  // number of remaining tasks; the smallest size with a flaw
 };
 
-// The words that the user may give, without duplicates: collectives and `pipeline`, or the names of their algorithms and
-// schedules.
+// Returns the words that the command accepts, without duplicates: collectives and `pipeline`, and the names of their
+// algorithms and schedules.
 std::vector<std::string> words_of(const std::vector<VerifiedRow>& rows, const char* VerifiedRow::*column) {
   std::vector<std::string> words;
   for (const VerifiedRow& row : rows)

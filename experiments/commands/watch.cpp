@@ -72,8 +72,8 @@ class Watch final : public Command {
     return std::filesystem::exists(path, unreadable);
   }
 
-  // Reads the new lines. Returns whether the run, or its suite, has ended. The run is searched for each time, because
-  // `latest` may point to a newer run, and a suite continues with its next run.
+  // Reads the new lines. Returns whether the run, or its suite, has ended. The run is looked up each time, because `latest`
+  // can point to a newer run, and because a suite continues with its next run.
   bool look() {
     const watch::WatchedFiles place = watch::find_metrics(folder_);
     found_ = !place.shown.empty() && shown_.read(place.shown);

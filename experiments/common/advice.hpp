@@ -1,4 +1,4 @@
-// Builds the commands that messages recommend. They work when pasted into the shell that started this program.
+// Builds the commands that messages recommend. Users can paste them into the shell that started this program.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -20,7 +20,7 @@ struct Session {
   const std::string& command_line;
   const std::string& log_level;  // log level of the console
   Clock& clock;
-  const mpi::Runtime* runtime;  // nullptr for a command that needs no ranks, or starts ranks itself
+  const mpi::Runtime* runtime;  // null for a command that needs no ranks or that launches ranks itself
   std::string run_name = "";    // in a suite: the name of this run's folder; the run then prints nothing to the console
 };
 
@@ -29,7 +29,7 @@ class Command {
   virtual ~Command() = default;
   virtual void declare(Options& options) = 0;
   virtual std::vector<Preset> presets() const { return {}; }         // the values of --preset NAME
-  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // other programs' files that the command can read
+  virtual std::vector<ForeignConfig> foreign() const { return {}; }  // files of other programs that the command can read
   virtual void check(const Launch&) {}
   virtual bool starts_ranks() const { return false; }  // if true, run() launches the ranks, and MPI stays off here
   virtual int run(Session& session) = 0;
@@ -49,8 +49,8 @@ const CommandRow& find_command(const std::string& name);  // throws a usage erro
 // The groups with their rows, in the order in which the groups first appear in the table.
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
 
-// A command with all options: those of the command, and those that every command has. `options` keeps pointers into
-// `command` and `log_level`, where it writes the option values. So no copy of `options` may outlive this object.
+// A command with all its options, and with the options that every command has. `options` keeps pointers into `command` and
+// `log_level`, to which it writes the option values. So no copy of `options` may outlive this object.
 struct DeclaredCommand {
   explicit DeclaredCommand(const CommandRow& row);
   // Sets the options from all sources, and calls the command's check. `known`: the options of all commands. A path that the

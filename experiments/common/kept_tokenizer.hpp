@@ -3,7 +3,7 @@
 //
 //   runs/<id>/tokenizer/    tokenizer.json, tokenizer_config.json …       model/    model.safetensors, tokenizer.json …
 //
-// Files are copied unchanged, because they may contain settings of other libraries that chorale does not understand.
+// Files are copied unchanged, because they can contain settings for other libraries, which Chorale does not understand.
 #pragma once
 #include <filesystem>
 #include <string>

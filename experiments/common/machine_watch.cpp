@@ -28,7 +28,7 @@ std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks) {
     const auto same = [&](const RankReading& other) { return other.kernel == rank.kernel; };
     RankReading machine = *std::find_if(ranks.begin(), ranks.end(), same);
     machine.before.own = machine.after.own = 0;
-    // Ranks on one kernel may be in different containers, and each container has its own network counters.
+    // Ranks on one kernel can be in different containers, and each container has its own network counters.
     machine.before.bytes_out = rank.before.bytes_out;
     machine.before.bytes_in = rank.before.bytes_in;
     machine.after.bytes_out = rank.after.bytes_out;

@@ -1,5 +1,5 @@
-// Measures the load of other programs on the hosts of a run. Warns in one line if they disturb the run, and records the
-// measurement. All members of MachineWatch are collective.
+// Measures how much of the run's hosts other programs use. If these programs disturb the run, prints a warning of one line.
+// Records the measurement. All members of MachineWatch are collective.
 //
 //   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
@@ -34,7 +34,7 @@ class MachineWatch {
   const std::string& warned() const { return warned_; }  // on rank 0: the load in the warning; "" if there was none
 
  private:
-  std::vector<RankReading> gathered() const;  // on rank 0: `before_` of every rank, and a second reading now
+  std::vector<RankReading> gathered() const;  // on rank 0: for every rank, `before_` and a second reading
   void say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense);
 
   const mpi::Runtime& runtime_;

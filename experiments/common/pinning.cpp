@@ -31,7 +31,8 @@ std::string coordinates(const Layout& layout, int rank) {
   return words;
 }
 
-// The axes whose groups have several ranks: the axes of the dense grid, then those that only the expert grid has.
+// Returns the axes whose groups have several ranks. The axes of the dense grid come first, followed by the axes that belong
+// only to the expert grid.
 AxisOrder axes_with_groups(const Layout& layout) {
   AxisOrder axes = layout.outwards_in();
   const AxisSet only_expert = layout.axes->in_grids(layout.grids()) & ~layout.axes->in_grids(dense_grid);
@@ -49,7 +50,7 @@ std::int64_t crossing(const std::vector<RankGroup>& groups, const Topology& topo
   return std::ranges::count_if(groups, [&](const RankGroup& group) { return !topology.together(group.ranks); });
 }
 
-// The cells of one host, in rows of `per_row` cells. A cell has a second line if the rank's place is known.
+// The cells of one host, in rows of `per_row` cells. A cell has a second line if the cores of the rank are known.
 std::string host_row(const Pinning& pinning, int host, std::size_t name_width, std::size_t cell_width, std::size_t per_row) {
   const auto lines_of = [&](std::span<const int> ranks) {
     std::string first, second;

@@ -1,5 +1,5 @@
-// The order in which runs take turns. Each round has a new random order. So no run is always first, and no run always
-// follows the same run.
+// The order in which the compared runs are executed. Each round has a new random order. So no run is always first, and no
+// run always follows the same run.
 #pragma once
 #include <cstdint>
 #include <numeric>

@@ -113,7 +113,7 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
                      .clock_offset = theirs["offset"]});
   }
   for (RankFacts& rank : ranks)
-    if (rank.kernel == ranks[0].kernel) rank.clock_offset = 0;  // one kernel has one clock; the measured offset is noise
+    if (rank.kernel == ranks[0].kernel) rank.clock_offset = 0;  // one clock per kernel; the measured offset is noise
   share_cores(ranks);
   return ranks;
 }

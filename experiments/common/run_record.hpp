@@ -1,5 +1,5 @@
-// Used by all commands that record a run. Gathers facts from every rank, and makes the run's folder. The record in this
-// folder begins with the facts of the run, its configuration and its ranks.
+// All commands that record a run use this file. It gathers facts from every rank, and makes the run's folder. The record in
+// this folder begins with facts about the run, its configuration and its ranks.
 #pragma once
 #include <exception>
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace chorale {
 
 struct RankFacts {
   std::string host;
-  std::int64_t host_number = 0;  // index of the host in the topology, because host names may be equal
+  std::int64_t host_number = 0;  // index of the host in the topology, because host names can be equal
   std::string kernel;            // equal on ranks that share a machine's cores, even if their host names differ
   std::vector<int> cpus;         // the cores on which the launcher lets the rank run
   std::vector<int> sockets;      // the sockets of these cores; empty if unknown
@@ -46,7 +46,7 @@ struct RunRecord {
 void keep_reason(RunRecord& run, const std::exception& error);
 
 // Called on rank 0 only. Opens a record in the existing `folder`, and writes the facts of the run, its configuration and its
-// ranks. If `takes_over` is set, it may replace a record that a different process began and did not finish.
+// ranks. If `takes_over` is set, it can replace a record that a different process began and did not finish.
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
                                       const std::vector<RankFacts>& ranks, bool takes_over = false);
 

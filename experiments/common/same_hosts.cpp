@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr double most_clock_seconds = 300;
 
-// The build id among the notes of a loaded object, in hexadecimal digits; "" if it has none.
+// Returns the build id from the ELF notes of a loaded object, in hexadecimal digits. Returns "" if the object has no build
+// id.
 std::string build_id(const dl_phdr_info& object) {
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     const ElfW(Phdr)& part = object.dlpi_phdr[i];
@@ -68,7 +69,8 @@ std::vector<std::string> differences(const std::map<std::string, std::string>& a
   return names;
 }
 
-// Whether all ranks need the same build of this object. They do if it is part of chorale or carries messages between ranks.
+// Whether all ranks must use the same build of this object. True for parts of Chorale and for the libraries that send
+// messages between ranks.
 bool must_match(const std::string& object) {
   constexpr std::string_view starts[] = {"the program", "libchorale", "chorale_cuda", "libmpi", "libopen-",
                                          "mca_",        "libucp",     "libucs",       "libuct", "libucm"};
@@ -105,7 +107,7 @@ std::map<std::string, std::string> loaded_objects() {
   dl_iterate_phdr(
       [](dl_phdr_info* object, std::size_t, void* into) {
         const std::string path = object->dlpi_name;
-        const bool is_program = path.empty(), is_file = path.find('/') != std::string::npos;  // linux-vdso.so.1 is no file
+        const bool is_program = path.empty(), is_file = path.find('/') != std::string::npos;  // false for linux-vdso.so.1
         const std::string id = is_program || is_file ? build_id(*object) : "";
         const std::string name = is_program ? "the program" : fs::path(path).filename().string();
         if (!id.empty()) (*static_cast<std::map<std::string, std::string>*>(into))[name] = id;

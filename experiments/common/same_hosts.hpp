@@ -1,5 +1,5 @@
-// Checks at the start that all hosts have the same program, similar clocks and the same input files. Otherwise ranks would
-// compute different things, or fail later with an error that hides the cause.
+// Checks at the start of a run that all hosts have the same program, similar clocks and the same input files. Without the
+// check, ranks could compute different results, or fail later with an error that does not show the cause.
 //
 //   program    the linker wrote a build id into the program and each shared library; it is read from memory. The program,
 //              chorale's libraries, MPI and UCX must have equal ids; other libraries only cause a warning
@@ -34,7 +34,7 @@ struct Unlike {
   std::string what, numbers, fix;
 };
 std::optional<Unlike> unlike(const std::vector<HostFacts>& ranks);
-// A one-line warning if hosts have different builds of the libraries that need not match; otherwise "".
+// Returns a one-line warning if hosts have different builds of a library for which this is allowed. Otherwise returns "".
 std::string other_builds(const std::vector<HostFacts>& ranks);
 
 // Collective. If a host does not match rank 0's host, every rank throws the same usage error.

@@ -11,7 +11,7 @@
 namespace chorale {
 namespace {
 
-// A line for the command, then one line per setting. The text of a setting has no newlines, so line i shows the same
+// Returns a line for the command, followed by one line per setting. A setting contains no newlines, so line i shows the same
 // setting on every rank.
 std::vector<std::string> lines_of(const Options& options) {
   std::vector<std::string> lines = split(fmt::format("command = {}\n{}", options.command(), options.toml()), '\n');
@@ -39,7 +39,7 @@ void require_same_settings(const Options& options, std::optional<mpi::Runtime>& 
     if (found.empty()) found = text;
   found = mpi::broadcast(runtime->world(), found);
   if (found.empty()) return;
-  runtime.reset();  // finalizes MPI, which all ranks do here; the error is then printed once
+  runtime.reset();  // all ranks finalize MPI here, so the error is printed only once
   const std::string key = found.substr(0, found.find(' '));
   usage_error(fmt::format("ranks differ in {}", key), found,
               key == "command"

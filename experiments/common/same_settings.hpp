@@ -1,5 +1,5 @@
 // Checks that all ranks have the same settings. Settings differ, for example, if an environment variable is set on only one
-// host. The ranks would then compute different things, or wait for each other forever.
+// host. The ranks would then compute different results, or wait for each other forever.
 #pragma once
 #include <optional>
 

@@ -10,8 +10,8 @@ namespace chorale {
 // A file or folder of experiments/ or share/chorale. Both folders are searched relative to the program's folder.
 std::filesystem::path shared_file(const std::filesystem::path& name);
 std::vector<std::string> shared_names(const std::string& folder);  // the sorted names of the TOML files in this folder
-// Returns `word` if it is the path of a file; otherwise the file of this name in machines/ or suites/. If there is none, a
-// usage error lists all names. `kind` is the word for such a file in the error: "machine".
+// Returns `word` if it is the path of a file; otherwise the file of this name in machines/ or suites/. If there is no such
+// file, throws a usage error that lists all names. `kind` is what the error calls such a file: "machine".
 std::filesystem::path shared_or_own(const std::string& word, const std::string& folder, const std::string& kind);
 
 }  // namespace chorale

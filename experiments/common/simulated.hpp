@@ -19,8 +19,8 @@ inline bool is_simulated(const std::string& backend) { return !simulated_machine
 // Returns `names` extended by the machines that come with the program: "simulated:selene".
 std::vector<std::string> with_simulated(std::vector<std::string> names);
 
-// The backend whose calls are simulated on a machine without accelerators. It is the preferred backend among those with
-// prices in the machine's file. Throws a usage error if the file has no prices.
+// Returns the backend whose calls are simulated on a machine without accelerators. It is the preferred backend among the
+// backends with prices in the machine file. Throws a usage error if the file has no prices.
 std::string priced_backend(const Machine& machine, const std::string& name, bool several_hosts = false);
 
 // Throws the usage error for --hosts on a machine of accelerators, because the machine file defines the hosts.

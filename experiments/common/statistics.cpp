@@ -12,8 +12,8 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// The number of samples below the interval, which equals the number above it. It is the largest j for which at most j heads
-// in n tosses of a coin have a probability of 2.5 % or less; 0 if there is none.
+// Returns the number of samples below the interval. The same number of samples is above the interval. It is the largest j
+// for which at most j heads in n tosses of a coin have a probability of 2.5 % or less; 0 if there is none.
 std::size_t left_out(std::size_t n) {
   const auto tosses = static_cast<double>(n);
   double below = 0;
@@ -58,7 +58,8 @@ Moments moments(const std::vector<double>& values) {
   return {mean, squares / (n - 1) / n, n - 1};
 }
 
-// The difference of two means whose variances may be unequal, with its variance and degrees of freedom (Welch 1947).
+// Returns the difference of two means, with its variance and degrees of freedom (Welch 1947). The two variances can be
+// unequal.
 Moments difference(const Moments& one, const Moments& other) {
   const double v = one.variance_of_mean, w = other.variance_of_mean;
   const double freedom = v + w > 0 ? (v + w) * (v + w) / (v * v / one.freedom + w * w / other.freedom) : one.freedom;
@@ -71,7 +72,7 @@ std::vector<double> logs_of(const ByBlock& blocks) {
   return logs;
 }
 
-// The p-value of the t-test, which compares geometric means. If launches have two modes, geometric means and medians may
+// The p-value of the t-test, which compares geometric means. If launches have two modes, geometric means and medians can
 // disagree about which kind is faster. Returns 1 in this case: tables rank by medians, and must not call the difference
 // significant.
 double p_as_medians_say(const ByBlock& one, const ByBlock& other) {
@@ -99,7 +100,7 @@ Summary summarize(std::vector<double> samples) {
 }
 
 std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds) {
-  constexpr double widest = 3;  // an interval whose ends have a larger ratio does not tell where the median lies
+  constexpr double widest = 3;  // if the ends of an interval have a larger ratio, the median is too uncertain
   std::vector<Typical> times;
   bool settled = true;
   for (const std::vector<double>& calls : kinds) {

@@ -1,15 +1,16 @@
-// Statistics of measured times: the median of a series with its interval, and a test whether two kinds of run differ.
+// Computes statistics of measured times: the median of a series with its interval, and a test whether two kinds of run
+// differ.
 //
 // The calls of one launch (one start of the program) share memory pages, cores and the load of other programs. So do the
 // steps of one run. A thousand calls are therefore not independent: they describe one launch and say nothing about the next.
-// So a comparison takes one value from each launch or each block. A block is a repetition in which all kinds of run took
-// turns.
+// So a comparison takes one value from each launch or each block. A block is a repetition in which all kinds of run were
+// executed one after the other.
 //
 //   block        1      2      3      4      5      6         paired: other load slows both runs of a block
 //   one          a1     a2     a3     a4     a5     a6
 //   other        b1     b2     b3     b4     b5     b6        d = log(b / a), Student's t-test of mean(d) against 0
 //
-// Launches that did not take turns are not paired. They are compared by Welch's t-test. Fewer than six blocks are too few to
+// Launches that did not alternate are not paired. They are compared by Welch's t-test. Fewer than six blocks are too few to
 // tell whether two kinds differ.
 #pragma once
 #include <map>
@@ -35,15 +36,15 @@ struct Typical {
 };
 
 // Computes the typical time of each kind from the calls of one launch: the median with its 95 % interval. If other programs
-// take the cores, the times of calls have two modes, up to a thousandfold apart. The median may then fall into either mode.
-// So if the interval of any median spans more than a factor of three, every kind gets its lower quartile, which other
-// programs affect least. The interval of this quartile is the range of all calls.
+// use the cores, the times of calls have two modes, which can differ by a factor of a thousand. The median can then be in
+// either mode. So if the interval of any median spans more than a factor of three, every kind gets its lower quartile, which
+// other programs affect least. The interval of this quartile is the range of all calls.
 std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds);
 
 inline constexpr std::size_t fewest_blocks = 6;  // a comparison of fewer blocks has no answer
 inline constexpr double significant = 0.05;      // a smaller p-value counts as a difference
 
-// The results of one kind of run: one value per block, by the block's name.
+// The results of one kind of run: one value per block. The key is the name of the block.
 using ByBlock = std::map<std::string, double>;
 Summary summarize(const ByBlock& blocks);
 
@@ -77,8 +78,8 @@ double p_of_being_first(const std::vector<ByBlock>& kinds);
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 
-// How unevenly work is divided: the largest total of any place, divided by the mean over the places. `places` has the place
-// that did each piece of work, numbered from 0.
+// Returns how unevenly work is divided among workers such as ranks: the largest total of any worker, divided by the mean.
+// `places`: for each item of work, the worker that did it, numbered from 0.
 double imbalance(const std::vector<double>& places, const std::vector<double>& work);
 
 }  // namespace chorale

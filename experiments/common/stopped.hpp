@@ -1,4 +1,4 @@
-// Says on stderr that a signal ended a command before its work was done.
+// Prints to stderr that a signal ended a command before its work was done.
 //
 //   error: stopped
 //     3 of 63 layouts were compared, 3 of them equal        completed work

@@ -20,9 +20,9 @@ std::string resume_command(std::int64_t ranks, const RunRecord& record) {
   return command_on(ranks, "compare --resume " + record.folder.string());
 }
 
-void finish(RunRecord& record, const Suite& suite, const Summary& summary, const End& end) {
+void finish(RunRecord& record, const Suite& suite, const SuiteSummary& summary, const End& end) {
   record.recorder->finish(end.stopped ? "stopped" : "ok");
-  if (end.stopped) {  // printed first, because the launcher may kill the ranks before the figures are made
+  if (end.stopped) {  // printed first, because the launcher can kill the ranks before the figures are made
     fmt::print("stopped; to run the rest: {}\n\n", resume_command(end.ranks, record));
     std::fflush(stdout);
   }

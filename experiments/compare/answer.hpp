@@ -17,7 +17,7 @@ struct End {
 // "mpirun -n 4 chorale compare --resume runs/…"
 std::string resume_command(std::int64_t ranks, const RunRecord& record);
 
-// Prints the results, ends the record, and writes the page beside it.
-void finish(RunRecord& record, const Suite& suite, const Summary& summary, const End& end);
+// Also ends the record, and writes the page beside it.
+void finish(RunRecord& record, const Suite& suite, const SuiteSummary& summary, const End& end);
 
 }  // namespace chorale::compare

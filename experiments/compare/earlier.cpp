@@ -36,7 +36,7 @@ void require_can_go_on(const fs::path& folder, const Launch& launch) {
                     "wait until it ends, or stop it");
 }
 
-std::string take_finished(const fs::path& folder, const std::vector<Repetition>& turns, Summary& summary) {
+std::string take_finished(const fs::path& folder, const std::vector<Repetition>& turns, SuiteSummary& summary) {
   std::string left(turns.size(), '.');
   for (std::size_t t = 0; t < turns.size(); ++t) {
     const fs::path of_turn = folder / turns[t].id(), record = of_turn / "run.h5";

@@ -1,5 +1,5 @@
-// Finds the finished and the failed runs that an earlier launch of a comparison left in its folder. Checks whether the
-// comparison can continue from there.
+// Finds the finished and the failed runs in the folder of a comparison that was stopped. Checks whether the comparison can
+// continue with the remaining runs.
 //
 //   runs/<id>/dp4-r1/run.h5        status ok: the result is kept; any other status: --resume starts the run again
 //             pp4-r2/failure.txt   the run failed and ended the launch: its row says why, until this file is deleted
@@ -13,12 +13,12 @@
 
 namespace chorale::compare {
 
-// Throws a usage error unless this launch can continue the comparison in this folder.
+// Throws a usage error if this launch cannot continue the comparison in this folder.
 void require_can_go_on(const std::filesystem::path& folder, const Launch& launch);
 
 // Enters the earlier results into the summary. Returns a character for each turn (one repetition of one run): '.' if the
-// folder has the turn's result or failure, 'x' if the turn must still run.
-std::string take_finished(const std::filesystem::path& folder, const std::vector<Repetition>& turns, Summary& summary);
+// folder has its result or its failure, 'x' if the turn must still run.
+std::string take_finished(const std::filesystem::path& folder, const std::vector<Repetition>& turns, SuiteSummary& summary);
 
 void leave_failure(const std::filesystem::path& folder_of_turn, const std::string& what);  // writes failure.txt
 

@@ -44,12 +44,12 @@ bool is_set(const SuiteRun& run, const std::string& key) {
 }
 
 // Tries sizes in ascending order, because more sequences need more memory. The first size that is too large ends the search,
-// because composing the text of its error takes long.
+// because composing its error message takes long.
 std::int64_t largest_micro_batch(const SuiteRun& run, std::int64_t batch, std::int64_t limit,
                                  const std::filesystem::path& parent, const Launch& launch) {
   const Layout layout = layout_of(run, run.processes(launch.size));
   const std::int64_t of_replica = batch / std::max<std::int64_t>(1, layout.replicas());
-  const std::int64_t fewest = layout.stages();  // one micro-batch per stage, or some stages would always be idle
+  const std::int64_t fewest = layout.stages();  // one micro-batch per stage; with fewer, some stages would always be idle
   std::int64_t largest = 1;
   for (std::int64_t size = 1; size * fewest <= of_replica; ++size) {
     if (of_replica % size != 0) continue;

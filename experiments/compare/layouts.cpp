@@ -22,8 +22,8 @@ const Setting* find(const std::vector<Setting>& settings, const std::string& key
   return found == settings.end() ? nullptr : &*found;
 }
 
-// The layouts that `plan --layout all` lists for this number of ranks: every legal layout, each with the pipeline schedules
-// that no other schedule beats.
+// Returns the layouts that `plan --layout all` lists for this number of ranks: every legal layout, each with the pipeline
+// schedules that no other schedule beats.
 std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t world) {
   train::Flags flags;
   train::LayoutFlags layout_flags;
@@ -33,7 +33,7 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   layout_flags.take_all();
   layout_flags.declare(options);
   flags.declare_parallel(options, layout_flags);
-  options.add("load", load, "");  // the shape may come from a stored model
+  options.add("load", load, "");  // the shape can come from a stored model
   options.add("load-hf", load_hf, "");
   std::erase_if(given, [&](const Setting& setting) { return !options.find(setting.key); });
   given.push_back({"layout", "all", "command line", Source::command_line});

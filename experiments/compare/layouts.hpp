@@ -17,9 +17,9 @@
 
 namespace chorale::compare {
 
-// The text of the suite. `words`: the layouts, or "all". `given`: the options of train, which all runs share. `parent`: the
-// folder below which the runs will be recorded. `fill_memory`: see suite.hpp. Throws the first mistake in the options as a
-// usage error.
+// Returns the content of the suite file. `words`: the layouts, or "all". `given`: the options of train, which all runs
+// share. `parent`: the folder below which the runs will be recorded. `fill_memory`: see suite.hpp. Throws the first mistake
+// in the options as a usage error.
 std::string suite_of_layouts(const std::vector<std::string>& words, const std::vector<Setting>& given,
                              const std::filesystem::path& parent, std::int64_t fill_memory, const Launch& launch);
 

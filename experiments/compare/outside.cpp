@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t longest_line = 4096;  // a longer line is cut, because std::regex recurses once per character
+constexpr std::size_t longest_line = 4096;  // longer lines are truncated, because std::regex recurses once per character
 
 // A whole number or a fraction; "1.2k" is neither.
 const std::string number = R"(([-+]?(?:\d(?:[\d,_]*\d)?\.?\d*(?:[eE][-+]?\d+)?|nan|inf(?:inity)?))(?![\w.]))";
@@ -59,7 +59,7 @@ bool is_found(const std::string& word, const fs::path& folder) {
 }
 
 // Whether a launcher (Open MPI, or one built on PMIx, PMI or Hydra) sets this variable for each rank. Variables with which
-// users configure Open MPI are not meant.
+// users configure Open MPI are not included.
 bool is_for_ranks(const std::string& variable) {
   static const char* const beginnings[] = {"PMIX_",
                                            "PMI_",

@@ -1,4 +1,4 @@
-// A run of a suite may be a different program, such as a training script of PyTorch. The program prints its tokens/s, and
+// A run of a suite can be a different program, such as a training script of PyTorch. The program prints its tokens/s, and
 // the suite records this value in the run's row.
 //
 //   [[runs]]
@@ -8,11 +8,11 @@
 //   environment = ["OMP_NUM_THREADS=1"]      added to the environment of compare
 //   vary.lr = [0.1, 0.2]                     fills {lr}; {ranks} is the number of ranks of the run
 //
-// Rank 0 starts the program; the other ranks sleep. The program may use the cores of all ranks on rank 0's host. It does not
-// get the variables that mpirun adds, so it may call mpirun or torchrun itself.
+// Rank 0 starts the program; the other ranks sleep. The program can use the cores of all ranks on rank 0's host. It does not
+// get the environment variables that mpirun adds, so it can call mpirun or torchrun itself.
 //
-// Exactly one line of the output must have the measured value; see number_in(). If this is not so, or if the program fails,
-// the run's row says why and shows the program's last lines.
+// Exactly one line of the output must have the measured value; see number_in(). Otherwise, or if the program fails, the
+// run's row gives the reason and shows the program's last lines.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -28,11 +28,12 @@ namespace chorale::compare {
 void fill_placeholders(SuiteRun& run, std::vector<Mistake>& mistakes);
 // Checks what can be checked before the program runs: whether the program and its folder exist.
 void check_outside(const SuiteRun& run, std::vector<Mistake>& mistakes);
-// Says why `pattern` is not a regular expression with exactly one group, for the number; "" if it is one.
+// A pattern must be a regular expression with exactly one group, for the number. Returns the reason why `pattern` is not
+// valid, or "" if it is.
 std::string why_no_pattern(const std::string& pattern);
 
-// The value in the program's output. `trouble` says why there is none: no line has a value, several lines have one, or it is
-// not positive.
+// The value in the program's output. If there is no value, `trouble` gives the reason: no line has a value, several lines
+// have one, or the value is not positive.
 struct Measured {
   double tokens_per_s = 0;
   std::string trouble;

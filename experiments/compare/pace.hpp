@@ -5,7 +5,7 @@
 //   turns      A C B D | B A D C | …        a round starts if the rest of the budget is at least its number of turns
 //                                           times the mean turn of the slowest round so far
 //
-// A resumed comparison has only the remaining turns, so its first round may be short.
+// A resumed comparison has only the remaining turns, so its first round can be shorter.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,16 +16,16 @@ namespace chorale::compare {
 
 class Pace {
  public:
-  // Starts now. A budget of 0 seconds means no limit. Element r of `left` is the number of turns that round r + 1 still has
-  // to run.
+  // Starts now. A budget of 0 seconds means no limit. Element r of `left` is the number of remaining turns (repetitions of a
+  // run) in round r + 1.
   Pace(double budget_seconds, std::vector<std::int64_t> left, Clock& clock);
 
-  bool may_begin(std::int64_t round);  // whether a turn of this round may run; call it before every turn
+  bool may_begin(std::int64_t round);  // whether a turn of this round is allowed to run; call it before every turn
   // Predicts how many of the remaining turns will run, from the mean time of the first `done` turns. Call it after
-  // may_begin(). Only complete rounds count: those that fit into the budget, but at least the current round.
+  // may_begin(). Counts the complete rounds that fit into the budget, but at least the current round.
   std::int64_t expected(std::int64_t done) const;
   // Returns the predicted seconds of the first round if they exceed the budget and `done` turns are enough for a prediction;
-  // otherwise 0. One turn of many predicts little, because the first turn also measures the machine's peak.
+  // otherwise 0. If there are many turns, the first turn alone is not enough, because it also measures the machine's peak.
   double overrun(std::int64_t done) const;
 
  private:

@@ -34,7 +34,7 @@ std::int64_t ranks_of_layout(const SuiteRun& run) {
 }
 
 // Checks each setting alone, so that all mistakes are found, and then all settings together. If a setting is wrong, the
-// second check is skipped and the result is false: the wrong setting's default could contradict other settings.
+// second check is skipped and the result is false, because the default of the wrong setting could contradict other settings.
 bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch,
                std::vector<Mistake>& mistakes) {
   const auto collect = [&](std::size_t line, const std::string& who, auto part) {

@@ -1,5 +1,6 @@
-// The turns of a comparison, in rounds. Each round is one sample: within a round, the runs take turns in random order. If
-// the budget is too small, the last rounds are left out completely.
+// Orders the turns of a comparison. A turn is one repetition of one run, and turns are grouped into rounds. Each round is
+// one sample. Within a round, the order of the runs is random. If the budget is too small, the last rounds are left out
+// completely.
 //
 //   by tokens/s      a sample is a repetition     repetition 1: A C B D | repetition 2: B A D C | …
 //   by loss          a sample is a seed           seed 1: A B | seed 2: B A | …, if the suite varies the seed

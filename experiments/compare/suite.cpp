@@ -155,7 +155,7 @@ class SuiteReader {
     for (const Combination& combination : combinations) add(plain, combination);
   }
 
-  // The key `ranks` is not an option of the command. It says how many of the started ranks the run uses.
+  // The key `ranks` is not an option of the command. It gives the number of started ranks that the run uses.
   void take_setting(const std::string& name, const toml::node& node, SuiteRun& run) {
     std::int64_t ranks = 0;
     if (name == "ranks") {
@@ -178,8 +178,8 @@ class SuiteReader {
     return std::nullopt;
   }
 
-  // Builds all combinations of the varied settings. Each combination of the earlier settings is extended by each value of
-  // the next setting.
+  // Builds all combinations of the varied settings: for each setting, extends every combination of the previous settings by
+  // every value of this setting.
   void vary(const toml::table& table, std::vector<Combination>& combinations) {
     for (const auto& [name, node] : in_order(table)) {
       const toml::array* values = node->as_array();

@@ -41,14 +41,14 @@ struct SuiteRun {
   std::size_t line = 0;  // the line of its [[runs]] in the suite
   int ranks = 0;         // 0: all
   std::vector<Setting> settings;
-  std::optional<OutsideProgram> outside = {};  // the other program that runs in place of a chorale command
+  std::optional<OutsideProgram> outside = {};  // the program to run instead of a Chorale command
   bool simulated() const;                      // in virtual time: one process does the work of all ranks
   int processes(int started) const;            // number of processes that take part
 };
 
 struct Suite {
   std::filesystem::path file;
-  std::string text;  // the file, verbatim
+  std::string text;  // the content of the file
   std::string question;
   std::string metric = report::by_settings;
   std::int64_t ranks = 0, repetitions = 1,  // ranks 0: all that were started
@@ -65,7 +65,8 @@ struct Mistake {
   std::string text;
   auto operator<=>(const Mistake&) const = default;
 };
-// Throws a usage error if there are mistakes. `half_checked`: the number of runs whose settings were not checked together.
+// Throws a usage error if there are mistakes. `half_checked`: the number of runs whose settings were checked only one by
+// one.
 void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes, std::size_t half_checked);
 
 // Parses a suite, and appends its mistakes to `mistakes`. Returns the valid part. Messages name the suite `file`.

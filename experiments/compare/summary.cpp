@@ -54,7 +54,7 @@ const std::vector<TableMetric>& metrics() {
   return table;
 }
 
-// Reads the texts as whole numbers. Returns an empty vector if any text is not a whole number.
+// Parses the strings as integers. Returns an empty vector if any string is not an integer.
 std::vector<std::int64_t> whole_numbers_in(const std::vector<std::string>& texts) {
   std::vector<std::int64_t> numbers;
   for (const std::string& text : texts) {
@@ -73,7 +73,7 @@ std::string column_of(const std::string& setting) {
   return is_taken ? "setting_" + name : name;
 }
 
-// Reads the texts as numbers. An empty text is NaN. Returns an empty vector if any other text is not a number.
+// Parses the strings as numbers. An empty string is NaN. Returns an empty vector if any other string is not a number.
 std::vector<double> numbers_in(const std::vector<std::string>& texts) {
   std::vector<double> numbers;
   bool is_any = false;

@@ -1,6 +1,6 @@
 // The record of a suite has every finished run below /runs, and /summary with one row per turn (one repetition of one run).
-// A row's values come from the record in the run's folder, so runs that finished before a stop are included. Until a turn
-// has run, its row has NaN and the status "waiting".
+// The values of a row come from the record in the run's folder, so runs that an earlier launch finished are included. Until
+// a turn has run, its row has NaN values and the status "waiting".
 #pragma once
 #include <filesystem>
 #include <string>
@@ -35,9 +35,9 @@ class SuiteSummary {
   const std::vector<Repetition>& turns_;
   std::int64_t warm_up_;
   bool trains_;                            // false: all runs are benchmarks, for which no metric is defined
-  std::vector<std::string> status_;        // by turn: "waiting", "ok", or why the turn has no result
-  std::vector<std::vector<double>> seen_;  // values by metric, then by turn
-  std::vector<std::int64_t> ranks_;        // by turn
+  std::vector<std::string> status_;        // for each turn: "waiting", "ok", or the reason why it has no result
+  std::vector<std::vector<double>> seen_;  // values, indexed by metric and turn
+  std::vector<std::int64_t> ranks_;        // indexed by turn
 };
 
 }  // namespace chorale::compare

@@ -1,5 +1,5 @@
-// Times the collectives of an MPI library as `chorale bench` times those of chorale. This program shares no code with
-// chorale. `make peers` builds it with every installed MPI library. alternate.py runs this program and bench in turns.
+// Times the collectives of an MPI library with the same method as `chorale bench`. This program shares no code with chorale.
+// `make peers` builds it with every installed MPI library. alternate.py runs this program and bench in turns.
 //
 //   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]
 //

@@ -87,7 +87,7 @@ class AllLayouts final : public Question {
   }
 
   AskedPlan& asked_;
-  PlanRequest request_;  // for the layout that is being weighed
+  PlanRequest request_;  // for the layout whose costs are computed
   std::vector<Layout> layouts_;
 };
 

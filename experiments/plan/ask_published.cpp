@@ -47,7 +47,7 @@ std::string words_for_errors(const PublishedSeries& series, const std::vector<Co
   return words;
 }
 
-void add_series(Document& out, const Series& series, const PublishedTable& table, const AskedPlan& asked,
+void add_series(Document& out, const PublishedSeries& series, const PublishedTable& table, const AskedPlan& asked,
                 const Session& session) {
   const std::string& machine = asked.machine.empty() ? series.machine : asked.machine;
   const System system = system_named(machine);

@@ -93,7 +93,8 @@ void AskedPlan::settle() {
   if (hosts.given()) places.emplace(hosts.topology());
 }
 
-// On accelerators the default is a 16-bit type, because they are built for such types, and some multiply no other types.
+// On accelerators the default is a 16-bit type, because they are built for such types, and some support matrix products only
+// in such types.
 void AskedPlan::assume_type() {
   if (options->origin("dtype") != "default") return;
   const auto has_bf16 = [](const ProductRate& rate) { return rate.type == std::string("bf16"); };

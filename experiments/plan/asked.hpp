@@ -20,7 +20,7 @@ struct AskedPlan {
   // Determines the machine, the compute type and the hosts. Throws a usage error if these contradict each other.
   void settle();
 
-  bool on_one_host(const Layout& layout) const;  // whether all ranks share a host, as far as this is known
+  bool on_one_host(const Layout& layout) const;  // whether all ranks share a host, as far as is known
   TrainingOptions options_on(const Layout& layout) const;
   // Returns the options for a plan in which it is unknown which ranks share a host.
   TrainingOptions unplaced_options_on(const Layout& layout) const;
@@ -54,7 +54,7 @@ struct AskedPlan {
  private:
   void assume_type();
 
-  const Options* options = nullptr;  // the declared options, which know whether the user gave a value
+  const Options* options = nullptr;  // the declared options, to find out whether the user gave a value
   std::vector<std::string> assumed;
 };
 

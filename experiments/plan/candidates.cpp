@@ -80,7 +80,7 @@ bool same_but_for_schedule(const Layout& a, Layout b) {
 }
 
 // Whether `one` is at least as good as `other` in all costs. If all costs are equal, the layout that comes first in the list
-// beats the other.
+// is considered better.
 bool beats(const std::vector<Candidate>& all, std::size_t one, std::size_t other) {
   return one != other && all[one].no_worse(all[other]) && (one < other || !all[other].no_worse(all[one]));
 }
@@ -108,7 +108,7 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
 }
 
 Candidate weigh(const PlanRequest& request) {
-  constexpr double digits = 1e9;  // the bubble is rounded, because the last bits may differ between equal schedules
+  constexpr double digits = 1e9;  // the bubble is rounded, because the last bits can differ between equal schedules
   const double bubble = std::round(planned_bubble(request.options, request.layout) * digits) / digits;
   Candidate all{.layout = request.layout, .bubble = bubble};
   for (std::int64_t stage = 0; stage < request.layout.stages(); ++stage) {

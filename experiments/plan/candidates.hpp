@@ -21,7 +21,7 @@ namespace chorale::plan {
 
 struct Candidate {
   Layout layout;
-  std::int64_t memory_bytes = 0, state_bytes = 0;  // largest value of any rank: at its peak, and between steps
+  std::int64_t memory_bytes = 0, state_bytes = 0;  // largest value of any rank, at its memory peak and between steps
   std::int64_t sent_bytes = 0;                     // in a step, by the rank that sends most; −1: unknown
   double bubble = 0;                               // idle fraction of all stages' time
   double seconds = -1;                             // predicted time of a step; −1: not predicted; why_not has the reason

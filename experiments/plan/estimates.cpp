@@ -83,8 +83,8 @@ double Estimates::bytes_of_states(const Found& found, double parameters, double 
   return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
 }
 
-// The seconds of all collectives among the replicas of a rank's parameters, minus the part that passes hide. `pass`: the
-// seconds of a micro-batch on a stage.
+// Returns the seconds of all collectives among the ranks with copies of a rank's parameters. Subtracts the part that
+// overlaps passes. `pass`: the seconds of a micro-batch on a stage.
 double Estimates::seconds_of_sums(const Found& found, double parameters, double pass) const {
   const Layout& l = found.layout;
   const System& s = request_.step.system;
@@ -102,7 +102,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
   // A bucket never holds a part of a matrix, and a block has about four matrices.
   const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.replicas.bucket()), 4 * units);
-  const double backward = pass / 2;  // hides sums that begin during the last backward pass
+  const double backward = pass / 2;  // the last backward pass hides the sums that begin during it
   // With hybrid shards, gradient shards are also summed between the groups.
   const double groups = copies / n;
   const double between = groups > 1 ? 2 * parameters / n * sums * (groups - 1) / groups / among_hosts : 0;

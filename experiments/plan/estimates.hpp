@@ -1,5 +1,6 @@
 // Closed forms for the time and memory of a step. Their constants come from two small models, with one and two blocks, which
-// are planned and simulated exactly. A search uses the estimates only to choose the ways that it executes.
+// are planned and simulated exactly. A search (search.hpp) uses the estimates only to choose the candidates that it then
+// simulates exactly.
 //
 //   passes    m micro-batches of (blocks of a stage) + (embedding and head)
 //   bubble    (stages − 1) / chunks passes
@@ -13,7 +14,8 @@
 
 namespace chorale::plan {
 
-// The cost of one micro-batch on a rank. It does not depend on dp and pp, except that the expert ranks are taken from dp.
+// The cost of one micro-batch on a rank. It does not depend on dp and pp, except that the ranks along ep are also ranks
+// along dp.
 struct BlockEstimate {
   double block_seconds = 0, ends_seconds = 0;        // time of the forward and the backward pass
   double block_bytes = 0, ends_bytes = 0;            // bytes of activations

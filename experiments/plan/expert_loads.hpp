@@ -1,9 +1,9 @@
 // The number of rows that the experts of one rank receive from a micro-batch. A plan assumes that the router balances the
-// experts. These numbers show how unbalanced the load may become.
+// experts. These numbers show how unbalanced the load can become.
 #pragma once
 #include <string>
 
-#include "layers/shape.hpp"
+#include <chorale/model.hpp>
 #include "parallel/layout/layout.hpp"
 
 namespace chorale::plan {

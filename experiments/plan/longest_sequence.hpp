@@ -7,8 +7,9 @@
 //               full            31744
 //   dp4         none             2304      the same ranks, each with complete sequences
 //
-// A length is a multiple of 256 tokens times the number of blocks that the cut needs. The search doubles the length until it
-// does not fit, and then bisects. Lengths above 10 million are not tried. Each try plans a step; a row takes 20 to 30 tries.
+// A length is a multiple of 256 tokens times the number of blocks into which context-parallel ranks divide a sequence. The
+// search doubles the length until it does not fit, and then bisects. Lengths above 10 million are not tried. Each try plans
+// a step; a row takes 20 to 30 tries.
 #pragma once
 #include <string>
 

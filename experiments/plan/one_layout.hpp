@@ -15,7 +15,7 @@ namespace chorale::plan {
 struct OneLayout {
   const PlanRequest& request;
   std::optional<System> system;  // predicts the time of a step
-  const Hosts* hosts = nullptr;  // bytes that cross these hosts are counted separately
+  const Hosts* hosts = nullptr;  // bytes sent between these hosts are counted separately
   WholeTraining whole;
   std::string timeline;              // file for a picture of the predicted step
   std::vector<std::string> choices;  // one line for each "auto" that was replaced

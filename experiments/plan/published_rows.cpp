@@ -117,7 +117,8 @@ double seconds_of(const StepRequest& request) {
   return first + static_cast<double>(number - near) * (more - first) / static_cast<double>(stages);
 }
 
-// Bytes of the fullest rank: the planned bytes, and the attention scores if attention is not fused.
+// Returns the memory of the rank that needs the most: the planned bytes, plus the attention scores if attention is not
+// fused.
 double bytes_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const double scores = static_cast<double>(o.batch.micro * o.shape.heads / request.plan.layout.shards()) *

@@ -1,4 +1,5 @@
-// A question that `chorale plan` answers. check() runs before MPI starts, and refuses questions that have no answer.
+// A `Question` is a kind of request that `chorale plan` answers. check() runs before MPI starts, and refuses a question that
+// has no answer.
 //
 //   asked by                          question             answer
 //   --layout dp2.tp2                  one_layout           the memory and traffic of each stage, and the time of a step
@@ -33,7 +34,7 @@ inline int fits_or_not(bool fits) { return static_cast<int>(fits ? Exit::ok : Ex
 
 // Checks that the requested layout is legal and suits the machine and the hosts. Returns a request with this layout, in
 // which every `auto` is replaced. `choices` has a line with the reason for each replacement. `any_length`: the sequence
-// length is still to be found.
+// length is not known yet, because a search will find it.
 struct PlacedRequest {
   PlanRequest request;
   std::vector<std::string> choices;

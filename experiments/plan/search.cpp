@@ -56,7 +56,7 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
     all[i].bytes <= 1.05 * request.memory ? fit.push_back(std::move(all[i])) : void(++result.too_large);
   }
   std::ranges::stable_sort(fit, {}, &Found::estimate);
-  std::map<std::array<std::int64_t, most_axes>, int> executed;  // executed ways by division of the ranks: at most three each
+  std::map<std::array<std::int64_t, most_axes>, int> executed;  // number of executed ways for each division of the ranks
   double fastest = 0;                                           // the fastest estimate
   for (Found& found : fit) {
     if (result.best.size() >= request.executed && found.estimate > (1 + estimate_error) * fastest) break;
@@ -96,8 +96,8 @@ Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layo
   return *std::ranges::min_element(best, {}, [](const Found& f) { return f.step.seconds; });
 }
 
-// The reason why this way recomputes: the next lesser recomputation does not fit. "" if it fits, or if nothing is
-// recomputed.
+// Returns why this way recomputes activations: with less recomputation, the model would not fit in memory. Returns "" if it
+// would fit, or if nothing is recomputed.
 std::string why_recompute(const SearchRequest& request, const Found& way) {
   if (way.recompute == Recompute::none) return "";
   Found lesser = way;

@@ -22,7 +22,7 @@ namespace chorale::plan {
 struct SearchRequest {
   StepRequest step;  // the model, batch and system; the search sets layout, micro-batch and recomputation
   std::int64_t ranks = 1;
-  double memory = 0;             // bytes that a rank may use
+  double memory = 0;             // bytes that a rank is allowed to use
   double capacity = 0;           // the given limit, or the accelerator's memory; the table shows bytes as a share of it
   std::int64_t micro_batch = 0;  // 0: searched for
   WholeTraining whole = {};
@@ -35,8 +35,8 @@ struct SearchRequest {
 // The mean error of predicted steps is 1 to 8 % in a published table (docs/planner.md). So if the times of two ways differ
 // by less, their order is not known.
 inline constexpr double planner_error = 0.08;
-// Estimates differ from executed steps by up to this share. So a way may still win if its estimate is within this share of
-// the fastest.
+// Estimates differ from executed steps by up to this share. So a way can still win if its estimate is within this share of
+// the fastest estimate.
 inline constexpr double estimate_error = 0.1;
 
 struct Found {
@@ -44,7 +44,7 @@ struct Found {
   std::int64_t micro_batch = 1;
   Recompute recompute = Recompute::none;
   double estimate = 0;             // seconds, by the closed form
-  double bytes = 0;                // memory of the fullest rank: first estimated, then planned when the way is executed
+  double bytes = 0;                // memory of the fullest rank: an estimate, and after the execution the planned bytes
   PredictedStep step;              // known once the way is executed
   std::string why_recompute = "";  // "recompute full, because selective would need …", for an explained way
   std::string name() const;        // "dp4.tp8.pp8, micro-batch 1, recompute full"

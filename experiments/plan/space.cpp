@@ -20,8 +20,8 @@ std::vector<std::int64_t> powers(std::int64_t most) {
   return all;
 }
 
-// All divisions of the ranks. Each is combined with the choices of sp, ZeRO, chunks, experts and schedule that fit it. ZeRO
-// shards among all replicas, or among the replicas of a host.
+// Lists all divisions of the ranks among the axes. Each division is combined with the values of sp, ZeRO, chunks, experts
+// and schedule that fit it. ZeRO shards among all replicas, or among the replicas of a host.
 class Space {
  public:
   explicit Space(const SearchRequest& request) : request_(request), options_(request.step.plan.options) {}

@@ -10,7 +10,7 @@ namespace chorale::plan {
 // A table whose first column is the stage.
 class StageTable {
  public:
-  using Rows = std::vector<std::vector<std::string>>;  // cells without the stage
+  using Rows = std::vector<std::vector<std::string>>;  // the cells except the stage
   StageTable(std::vector<std::string> columns, const Wording& as) : columns_(std::move(columns)), folds_(!as.plain()) {}
   void add(std::int64_t stage, const Rows& rows);  // call it with ascending stages
   TextTable table() const;

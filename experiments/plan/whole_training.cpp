@@ -34,7 +34,8 @@ BytesPerParameter on_one_rank(const PlanRequest& request) {
 // Formats bytes and their share of `all`: "4 (1/4)".
 std::string part(double bytes, double all) { return fmt::format("{:.3g} (1/{:.3g})", bytes, all / bytes); }
 
-// With many replicas, each keeps almost only values and gradients under ZeRO-1, and almost only values under ZeRO-2.
+// With many replicas, a rank keeps little more than values and gradients under ZeRO-1, and little more than values under
+// ZeRO-2.
 std::string kept_with_zero(const BytesPerParameter& b) {
   return fmt::format("each of many replicas keeps {} with ZeRO-1, {} with ZeRO-2, almost nothing with ZeRO-3",
                      part(b.values + b.gradients, b.all()), part(b.values, b.all()));

@@ -1,5 +1,5 @@
-// Figures about a model that introductions to parallel training quote. The bytes come from plans: of one rank that has the
-// complete model, and of a layout with and without ZeRO.
+// Computes figures about a model that introductions to parallel training often quote. The bytes come from plans: of one rank
+// that has the complete model, and of a layout with and without ZeRO.
 //
 //   states    16 bytes per parameter in f32 with Adam, 2.54 TiB for GPT-3 175B; and the part that each ZeRO replica keeps
 //   time      tokens × flops per token / flops per second: 288 years of a V100 at 35 TFLOP/s for 300 billion tokens
@@ -18,8 +18,9 @@ struct WholeTraining {
 
 std::string words_for_states(const PlanRequest& request);
 std::string words_for_time(const WholeTraining& training, const PlanRequest& request);
-// Compares the bytes of ZeRO with those of plain replicas. Returns "" without ZeRO, with one replica, with repeated shards,
-// if the axis of the replicas also carries tokens, or if the bytes are unknown. `planned`: the plan of a rank of stage 0.
+// Compares the bytes that ZeRO sends with the bytes that replicas send without ZeRO. Returns "" if the bytes are unknown or
+// the comparison would be misleading: without ZeRO, with one replica, with repeated shards, with context parallelism, or
+// with experts. `planned`: the plan of a rank of stage 0.
 std::string words_for_zero_traffic(const PlanRequest& request, const RankPlan& planned);
 
 }  // namespace chorale::plan

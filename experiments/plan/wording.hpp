@@ -1,4 +1,5 @@
-// The cells of a table in two forms: words for people, and plain values for programs, with the unit in the column's name.
+// Formats the cells of a table in two ways: as words for people, and as plain values for programs. The names of plain
+// columns contain the unit.
 //
 //             text, md     csv, json
 //   column    peak         peak_bytes
@@ -28,8 +29,8 @@ class Wording {
 
 std::string words_for_bytes(double bytes);  // "1.5 KiB", with three digits; "?" below 0: unknown
 
-// A rank that needs at least this share of its memory may fail although its plan fits. The reason is that libraries and
-// fragmentation take memory that the plan does not count.
+// A rank that needs at least this share of its memory can fail although its plan fits, because libraries and fragmentation
+// take memory that the plan does not count.
 inline constexpr double tight_share = 0.9;
 std::string words_for_room(double needed,
                            double memory);  // "a rank needs 61 GiB of 74.5 GiB, 82 %", and whether it is tight

@@ -13,7 +13,7 @@ struct Case {
   Layout layout;
   ByAxis backends, algorithms;
   TrainingOptions options;
-  train::DocumentMask documents;  // the documents of the data; a variation may replace them
+  train::DocumentMask documents;  // the documents of the data; a variation can replace them
   bool few_labels = false;        // the first two thirds of a sample have no targets, so some context ranks have none
   std::string variation = "";     // "bucket 1 KiB"
 };

@@ -1,6 +1,6 @@
 // The history of a training run has, for every step, the loss, the gradient norm, and a fingerprint (hash) of every weight,
 // moment and gradient. Two histories are compared bit by bit. The first difference names a step and a tensor.
-// collectives_behind() names the collectives that may have caused the difference.
+// collectives_behind() names the collectives that can have caused the difference.
 #pragma once
 #include <map>
 #include <optional>
@@ -22,7 +22,7 @@ struct History {
   std::string failure = "";  // the error that ended the run before its last step; "" if the run completed
   double failed_at = 0;      // time of the failure, in seconds of the rank's clock
 
-  std::string text() const;  // a lossless text to send between ranks, except that newlines in `failure` become ";"
+  std::string text() const;  // a string to send between ranks; lossless, except that newlines in `failure` become ";"
   static History read(const std::string& text);
 };
 
@@ -40,7 +40,7 @@ struct Difference {
 // weights wrong. So no other difference can have caused the first one.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
-// The collectives that may have made a tensor wrong with this layout: "tp all_reduce, dp reduce_scatter".
+// Returns the collectives that can have made a tensor wrong with this layout: "tp all_reduce, dp reduce_scatter".
 std::string collectives_behind(const std::string& tensor, const ModelShape& shape, const Layout& layout);
 
 }  // namespace chorale::prove

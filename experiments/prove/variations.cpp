@@ -68,10 +68,10 @@ std::vector<Variation> of_schedules() {
   return all;
 }
 
-// One variation for each order of all axes. If a layout has fewer axes, several variations may give the same order.
+// One variation for each order of all axes. If a layout has fewer axes, several variations can give the same order.
 std::vector<Variation> of_orders() {
   Layout whole;
-  whole.sizes.fill(0);  // to be inferred: every axis may have several ranks
+  whole.sizes.fill(0);  // to be inferred: every axis can have several ranks
   std::vector<Variation> all;
   for (const AxisOrder& order : orders_of(whole))
     all.push_back({fmt::format("order {}", join(order, ",")), [order](Case& row) {

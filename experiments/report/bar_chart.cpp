@@ -47,7 +47,7 @@ std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, d
 
 }  // namespace
 
-// The values are in a column on the right. Directly after a whisker, a value would look like the value at the whisker's end.
+// The values are in a column on the right. Beside a whisker, a reader could take the value for that of the whisker's end.
 std::string draw(const BarChart& chart, Looks&, double width) {
   Canvas canvas(width, chart.title, chart.description);
   std::vector<Bar> bars;

@@ -9,7 +9,7 @@
 namespace chorale::report {
 namespace {
 
-// Columns of /series that are part of the question. Also settings that only repeat columns of /series.
+// Columns of /series that are part of the question, and settings that only repeat columns of /series.
 constexpr const char* conditions[] = {"dtype", "redop", "root", "ranks", "hosts", "in_place", "cache", "memory"};
 const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm", "dtype", "op",     "root",
                                             "chunks",     "in-place", "begin",     "end",   "factor", "ranks",
@@ -17,7 +17,7 @@ const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm
 
 struct BenchBlock {
   std::string block, settings;  // `settings`: see other_settings
-  std::string pretended;        // --hosts: the hosts that the algorithms were told to assume
+  std::string pretended;        // --hosts: the hosts for which algorithms were chosen
   std::map<std::string, std::vector<std::string>> words;
   std::map<std::string, std::vector<double>> numbers;
   std::size_t rows = 0;
@@ -86,7 +86,7 @@ class Questions {
   }
 
  private:
-  std::map<std::string, std::map<std::string, std::set<std::string>>> seen_;  // values by operation and condition
+  std::map<std::string, std::map<std::string, std::set<std::string>>> seen_;  // values; the keys are operation and condition
 };
 
 }  // namespace
@@ -107,12 +107,12 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
     for (std::size_t row = 0; row < found.rows; ++row) chunks.insert(found.word("chunks", row));
   const Questions questions(all);
   struct Measured {
-    std::map<std::string, std::vector<double>> medians;  // seconds, by block
+    std::map<std::string, std::vector<double>> medians;  // seconds; the key is the block
     std::vector<double> ceilings;
   };
   std::vector<BenchRow> rows;
   std::vector<Measured> measured;             // for each row
-  std::map<std::string, std::size_t> places;  // the index in `rows`, by question, name and bytes
+  std::map<std::string, std::size_t> places;  // indices in `rows`; the key is the question, name and bytes
   for (const BenchBlock& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) {
       const std::string question = questions.name(found, row);

@@ -1,6 +1,7 @@
-// Benchmark rows in the form that figures and verdicts use. Only rows in the same cell, which have the same question and the
-// same size, are compared. A question is an operation with its conditions: type, operator, root, ranks, hosts, in place or
-// not, hot or cold cache, kind of memory. A series is a combination of all other settings, such as backend and algorithm.
+// Benchmark rows in the form that figures and verdicts use. Rows with the same question and the same size form a cell, and
+// only rows of one cell are compared. A question is an operation with its conditions: type, operator, root, ranks, hosts, in
+// place or not, hot or cold cache, kind of memory. A series is a combination of all other settings, such as backend and
+// algorithm.
 //
 //   question                          bytes    series
 //   all_reduce, 2 ranks                1024    shm ring │ shm direct │ mpi ring
@@ -20,7 +21,7 @@ struct BenchRow {
   std::string op;         // the collective
   std::string question;   // the collective, and the conditions in which its rows differ: "all_reduce of bf16, 4 ranks"
   std::string name;       // the series: "shm ring", and chunks or settings if these differ between rows
-  std::string algorithm;  // the algorithm that ran; `name` may say "auto"
+  std::string algorithm;  // the algorithm that ran; `name` can say "auto"
   std::int64_t ranks = 0, count = 0, chunks = 1, root = 0;
   ByBlock blocks = {};  // the median seconds of each block (blocks.hpp)
   double bytes = 0, median = 0, ci_low = 0, ci_high = 0, predicted = 0, ceiling = 0, bytes_sent = 0, bytes_predicted = 0;

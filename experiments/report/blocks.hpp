@@ -1,6 +1,6 @@
-// Reduces runs with the same label (record_set.hpp) to the samples of a comparison (experiments/common/statistics.hpp): one
-// value per block or per launch. This value is a median over runs. The value of each run is the median of its steps or
-// calls.
+// Runs with the same label (record_set.hpp) are repetitions of each other. This file reduces them to the samples of a
+// comparison (experiments/common/statistics.hpp), one value per block or launch. This value is a median over runs. The value
+// of each run is the median of its steps or calls.
 //
 //   block    one repetition of a suite. The runs took turns, so a run is paired with the other runs of its repetition.
 //   launch   one start of the program, with all repetitions in it. Two records are compared launch by launch.
@@ -19,12 +19,13 @@ using Samples = std::function<std::vector<double>(const RecordedRun&)>;  // the 
 ByBlock per_block(const std::vector<const RecordedRun*>& runs, const Samples& samples);
 ByBlock per_launch(const std::vector<const RecordedRun*>& runs, const Samples& samples);
 
-// The median of the blocks and their spread, which is the 95 % interval for six blocks or more, otherwise the extremes. For
-// a single run, median and spread are those of its samples, and say nothing about the next run.
+// Returns the median of the blocks and their spread. The spread is the 95 % interval if there are six blocks or more;
+// otherwise, it is the range. For a single run, median and spread are those of its steps or calls, and say nothing about the
+// next run.
 Summary spread_of(const std::vector<const RecordedRun*>& runs, const Samples& samples);
 
 // The median over the blocks of a value that each run has once, with the spread of the blocks. Runs without the value (NaN)
-// do not count; the median is NaN if no run has the value.
+// are ignored. If no run has the value, the median is NaN.
 Summary over_repetitions(const std::vector<const RecordedRun*>& runs,
                          const std::function<double(const RecordedRun&)>& number);
 
@@ -32,15 +33,15 @@ Summary over_repetitions(const std::vector<const RecordedRun*>& runs,
 std::vector<Summary> each_over_repetitions(const std::vector<const RecordedRun*>& runs, const Samples& numbers);
 std::vector<double> medians_of(const std::vector<Summary>& summaries);
 
-// The name of the test that compares the given kinds of run (two or more): "paired t-test over 6 repetitions". `blocks` is
-// the word for the blocks by which runs are paired.
+// The name of the test that compares the given kinds of run (two or more): "paired t-test over 6 repetitions". `blocks`:
+// what the blocks are called, by which runs are paired.
 std::string test_for(const std::vector<ByBlock>& kinds, const std::string& blocks = "repetitions");
 
 // The name of a spread: "range of the runs", or, for one run, "95 % interval of its steps' median". `samples`: the word for
 // the samples of a run, steps or calls.
 std::string spread_name(bool one_run, bool has_interval, const std::string& samples = "steps");
 
-// The heading of a column whose rows have these names of spreads.
+// Returns the heading of a column of spreads. `kinds`: the names of the spreads in its rows.
 std::string spread_names(const std::set<std::string>& kinds);
 
 }  // namespace chorale::report

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double letter = 7.3, line_height = 20;
 
-// The names of the page's colors, with their values in light and in dark mode.
+// The name of each color of the page, with its values in light and in dark mode.
 constexpr struct {
   const char *name, *light, *dark;
 } inks[] = {{"paper", "#ffffff", "#12161c"},
@@ -49,7 +49,7 @@ constexpr const char* dark[series_colors] = {"#4da6e8", "#ff8a3d", "#2bc79a", "#
                                              "#8fd0f7", "#f2b134", "#b4bdca", "#b79cf2"};
 constexpr const char* dashes[series_colors] = {"", "7 3", "2 3", "9 3 2 3", "5 2", "12 4", "1 3", "6 2 1 2 1 2"};
 
-// SVG that is drawn over the color, in a repeated tile of 8 × 8.
+// SVG of each hatching. It is drawn over the color, as a tile of 8 × 8 that repeats.
 constexpr const char* hatchings[series_colors] = {
     "",
     "<path d=\"M-2 6 L6 -2 M2 10 L10 2\"/>",

@@ -28,7 +28,7 @@ class Canvas {
             const std::string& anchor = "start");
   void line(double x1, double y1, double x2, double y2, const std::string& style);
   void add(const std::string& svg) { body_ += svg; }
-  // A text that appears when the pointer is near a place. It is drawn last, so that nothing covers it.
+  // Adds a text that appears when the pointer is near this position. The text is drawn last, so that nothing covers it.
   void hover(double x, double y, const std::string& words);
   double legend(double x, double y, const std::vector<LegendEntry>& entries);  // wraps lines; returns the y below it
 

@@ -44,7 +44,7 @@ std::string draw(const CellChart& chart, Looks& looks, double width) {
           fmt::format("<rect {} x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\"><title>{}</title></rect>\n",
                       look, x + 1, y + 1, cell_width - 2, cell_height - 2, escape_xml(cell.about)));
       if (cell.words.empty() || text_width(cell.words) > cell_width - 4) continue;
-      if (!cell.series.empty())  // the cell is hatched, so the text gets a plain background
+      if (!cell.series.empty())  // the cell is hatched, so its text gets a plain background
         canvas.add(fmt::format("<rect class=\"plate\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"16\" rx=\"3\"/>\n",
                                x + cell_width / 2 - text_width(cell.words) / 2 - 3, y + 5, text_width(cell.words) + 6));
       canvas.text(x + cell_width / 2, y + 17, cell.words, cell.series.empty() && cell.strength > strong ? "on_strong" : "",

@@ -1,4 +1,4 @@
-// The kinds of charts in the report. Each converts plain data to SVG.
+// The kinds of charts in the report. Each kind converts plain data to SVG.
 //
 //   LineChart   series over a linear or logarithmic axis, with intervals. Limits, ideals and gray lines are behind them.
 //               It also draws dots with their names beside them, such as runs by memory and speed
@@ -48,7 +48,7 @@ struct Line {
   std::string name;
   std::vector<Point> points;
   Kind kind = Kind::series;
-  std::string series = {};  // the series whose look the line has; "": the line's name
+  std::string series = {};  // the series that gives the line its look; "": the line's own name
 };
 
 struct LineChart {
@@ -75,7 +75,7 @@ struct BarChart {
 
 struct Cell {
   std::string words, about;  // the text in the cell, and its tooltip
-  std::string series = {};   // the series whose look the cell has; "": the cell shows an amount
+  std::string series = {};   // the series that gives the cell its look; "": the cell shows an amount
   double strength = 0;       // the amount, from 0 to 1
 };
 
@@ -105,8 +105,8 @@ Drawing drawing_of(Chart chart) {
   return {std::move(caption), [chart = std::move(chart)](Looks& looks, double width) { return draw(chart, looks, width); }};
 }
 
-// Selects at most `most` points (but at least four) that keep the shape of the curve. These are the first and the last
-// point, and the lowest and highest point of each interval between them.
+// Selects at most `most` points (but at least four) that preserve the shape of the curve: the first and the last point, and
+// the lowest and highest point of each interval between them.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 
 }  // namespace chorale::report

@@ -79,7 +79,7 @@ std::vector<std::string> series_names(const RecordGroup& series, const std::stri
 
 // Adds the latencies. A row of /series has the median of its calls; the time of a call is that of its slowest rank.
 void add_bench(std::vector<Metric>& metrics, const std::vector<const RecordedRun*>& runs) {
-  std::map<std::string, std::map<const RecordedRun*, double>> medians;  // seconds, by name of the series
+  std::map<std::string, std::map<const RecordedRun*, double>> medians;  // seconds; the outer key is the name of the series
   std::vector<std::string> names;                                       // names of the series, in order of first appearance
   for (const RecordedRun* run : runs) {
     const RecordGroup series = run->group("series");
@@ -121,7 +121,7 @@ const char* name_of(Unit unit) {
   return "1";
 }
 
-// The table for programs has plain values, and columns for the facts that the text table states in words.
+// Returns the table for programs. It has plain values, and a column for each fact that the text table states in words.
 TextTable table_for_programs(const std::vector<MetricDifference>& differences) {
   TextTable table(
       {"metric", "unit", "A", "B", "launches of A", "launches of B", "paired", "B / A", "low", "high", "p", "verdict"});

@@ -1,10 +1,10 @@
 // Compares two records, or two sets of records. Lists every metric that both have, and whether it differs by more than
-// chance. A comparison finds changes of the code that made the program slower.
+// chance. Such a comparison shows whether a change of the code made the program slower.
 //
 // A launch (one start of the program) gives one sample, which is the median of its steps or calls
 // (experiments/common/statistics.hpp gives the reason). `bench --against` alternates the launches of two programs in one
-// session; launches with the same number are then compared in pairs. A suite runs in one launch, so a record of a suite is
-// one sample, too few for a comparison.
+// session; launches with the same number are then compared in pairs. A suite runs in one launch, so the record of a suite is
+// only one sample, which is too few for a comparison.
 #pragma once
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ struct Metric {
   Unit unit;
   bool more_is_better = false;
   bool is_speed = false;  // false for a phase of a step: the table shows it to explain the speed, but --check ignores it
-  ByBlock launches = {};  // one value per launch, by the launch's name
+  ByBlock launches = {};  // one value per launch; the key is the launch's name
   bool is_bench = false;  // true: from a benchmark, which can have many launches in one record; false: from a training run
 };
 
@@ -38,7 +38,7 @@ struct MetricDifference {
   double p = 1;      // p-value with Holm's correction for all comparisons; NaN: unknown
   double loss = 0;   // 0.05: `other` is 5 % slower (a phase takes 5 % longer); negative: faster
   double worst = 0;  // the largest loss in the 95 % interval; NaN: too few launches for an interval
-  double fall = 0;   // the largest relative fall of the speed in the interval: 0.5 if it may have halved
+  double fall = 0;   // the largest relative fall of the speed in the interval: 0.5 if it can have halved
   bool is_speed = false, is_bench = false;
   bool real() const { return p < significant; }
 };
@@ -58,7 +58,8 @@ std::string legend_of(const std::vector<MetricDifference>& differences);
 
 // Returns the speeds that fell by more than the threshold and by more than chance.
 std::vector<MetricDifference> slower(const std::vector<MetricDifference>& differences, double threshold);
-// Returns the other speeds that may have fallen by more than the threshold: their intervals extend beyond it.
+// Returns the remaining speeds whose intervals extend beyond the threshold. These speeds may have fallen by more than the
+// threshold.
 std::vector<MetricDifference> perhaps_slower(const std::vector<MetricDifference>& differences, double threshold);
 
 }  // namespace chorale::report

@@ -21,7 +21,7 @@ using Cells = std::vector<std::string>;
               "its first line must name the columns label and tokens/s; each further line is one run");
 }
 
-// Splits a line into cells. A cell in double quotes may contain commas, and a double quote in it is written twice.
+// Splits a line into cells. A cell in double quotes can contain commas, and a double quote in it is written twice.
 Cells cells_of(const std::string& line) {
   Cells cells(1);
   bool quoted = false;

@@ -1,5 +1,5 @@
-// Says whether other programs disturbed the runs that a report shows. The run itself printed a warning on stderr, but
-// neither a copied table nor a page contains it. So each report repeats the warning in one line, from the values in /ranks.
+// States whether other programs disturbed the runs that a report shows. The run itself printed a warning to stderr, but
+// tables and pages do not contain this warning. So each report repeats the warning in one line, from the values in /ranks.
 #pragma once
 #include <string>
 

@@ -1,4 +1,5 @@
-// The first and the last lines of a record's text: how its run ended, the facts of the run, and the commands that show more.
+// Formats the first and the last lines of a report: how the run ended, the facts of the run, and the commands that show
+// more.
 //
 //   runs/latest/run.h5                                             path, then why the run failed
 //   failed: rank 1 on vm was killed by SIGKILL in step 113
@@ -14,8 +15,8 @@
 
 namespace chorale::report {
 
-// Says why the run did not end well: the reason in its record, or otherwise the reason that the guards of its hosts saw. ""
-// if the run ended well. `file` is the record's path.
+// Returns the reason why the run failed. It is the reason in its record or else the reason that the guards (processes that
+// watch the ranks) saw. Returns "" if the run did not fail. `file` is the record's path.
 std::string trouble_of(const std::string& file, const Reader& record, std::size_t columns);
 
 // Formats a fact: "  command     build/chorale train …", wrapped. Lines beyond `most` are left out.

@@ -39,7 +39,7 @@ std::string layout_of(const RecordedRun& run) {
     const std::string word = recorded.empty() ? to_string(flags.layout(run.ranks())) : recorded[0];
     const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
     return one_replica ? word.substr(4) : word;
-  } catch (const Error&) {  // an older record may have a layout that cannot be parsed: show it unchanged
+  } catch (const Error&) {  // a layout in an older record that cannot be parsed is shown unchanged
     return run.setting("layout");
   }
 }

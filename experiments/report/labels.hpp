@@ -2,8 +2,8 @@
 //
 //   dp4              dp4, lr 0.001         bench on 4 ranks, algorithm ring
 //
-// Runs with the same label are repetitions of each other. A row of a CSV file is a repetition only of rows in CSV files. If
-// a run of chorale has the same label, the row's label also names the CSV file, as in "dp4 (mine.csv)".
+// Runs with the same label are repetitions of each other. A row of a CSV file is never a repetition of a run of Chorale. If
+// a run of Chorale has the same label, the row's label also names the CSV file, as in "dp4 (mine.csv)".
 #pragma once
 #include <set>
 #include <string>

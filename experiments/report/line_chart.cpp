@@ -71,11 +71,11 @@ class Plot {
     }
     const auto x_marks = chart_.x.marks.empty() ? x_.ticks(places_of(units_per_tick)) : chart_.x.marks;
     const auto x_words = x_.labels(x_marks);
-    double free = 0;  // where the next label may begin
+    double free = 0;  // the leftmost position at which the next label can begin
     for (std::size_t i = 0; i < x_marks.size(); ++i) {
       const double half = text_width(x_words[i]) / 2, at = across(x_marks[i]);
       canvas_.line(at, bottom, at, bottom + 4, "axis");
-      const double middle = std::min(at, canvas_.width() - half);  // the last label may need space at the edge
+      const double middle = std::min(at, canvas_.width() - half);  // the last label can need space at the edge
       if (middle - half < free) continue;
       canvas_.text(middle, bottom + 18, x_words[i], "quiet", "middle");
       free = middle + half + 8;
@@ -165,8 +165,8 @@ class Plot {
     }
   };
 
-  // Writes the name of a dot on its right, on its left, above or below, wherever there is space. A name without space is
-  // left out. The first dots choose first.
+  // Writes the name of each dot on its right, on its left, above or below it, wherever there is space. If there is no space,
+  // the name is left out. Names are placed in the order of the dots.
   void draw_dots() {
     std::vector<const Point*> dots;
     std::vector<Box> taken;

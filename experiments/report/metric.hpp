@@ -1,4 +1,4 @@
-// The metric that ranks the training runs of a comparison (ranking.hpp), and its samples.
+// Chooses the metric that ranks the training runs of a comparison (ranking.hpp).
 //
 //   tokens/s        highest is best     a sample is a repetition, in which all runs took turns
 //   held-out loss   lowest is best      a sample is a seed: repetitions with the same seed have the same loss, so they say

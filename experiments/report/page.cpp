@@ -156,8 +156,8 @@ std::string for_windows(std::string svg, const std::string& kind) {
   return svg.insert(svg.find(start) + start.size(), kind + " ");
 }
 
-// Whether a drawing is alone in its row. On a wide page it then takes the full width instead of half. With an odd number of
-// drawings, the first is alone, because it is often an overview.
+// Whether a drawing is alone in its row. On a wide page, a drawing that is alone takes the full width instead of half. With
+// an odd number of drawings, the first is alone, because it is often an overview.
 bool is_alone(const Figure& figure, std::size_t chart) {
   return figure.wide || (chart == 0 && figure.charts.size() % 2 == 1);
 }

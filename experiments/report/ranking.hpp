@@ -19,7 +19,7 @@ struct Criterion {
   bool highest_is_best;
   Unit unit;
   int digits;       // significant digits to show
-  Samples samples;  // the values of a run: one per step, or a single one
+  Samples samples;  // the values of a run: one per step, or only one
 };
 
 const std::vector<Criterion>& all_criteria();

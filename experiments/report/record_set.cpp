@@ -35,8 +35,8 @@ std::map<std::string, std::string> repetitions_in(const RecordSource& source) {
   return repetitions;
 }
 
-// Names the launch and the block of each run of a file. All runs of a suite have the same launch. The launches of a session
-// alternated with the launches in a second record, so both records name them after the session.
+// Names the launch and the block of each run of a file. All runs of a suite have the same launch. If the launches of two
+// programs alternated in one session, their two records name the launches after the session.
 void name_launches(std::span<RecordedRun> runs, const RecordSource& source) {
   const std::string record = source.reader.attribute("run_id"), session = source.reader.attribute("session");
   const bool holds_launches = !source.reader.attribute("launches").empty();
@@ -48,7 +48,8 @@ void name_launches(std::span<RecordedRun> runs, const RecordSource& source) {
   }
 }
 
-// The subcommand in a command line. The program's path may contain spaces. Records of other programs have no subcommand.
+// Returns the subcommand in a command line. The program's path can contain spaces. Records of other programs have no
+// subcommand.
 std::string command_in(const std::string& command_line) {
   const auto words = split(command_line, ' ');
   const auto names_command = [](const std::string& word) {

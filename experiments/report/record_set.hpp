@@ -20,8 +20,8 @@
 namespace chorale::report {
 
 // The first steps of a run are its warm-up. They are excluded from speeds, because caches, pages and connections are still
-// cold. --warm-up or else the suite sets the number of these steps. By default (by_rule), the warm-up is a tenth of the
-// steps, at most ten. If a run ended during its warm-up, no steps are excluded.
+// cold. The number of these steps is set by --warm-up, or otherwise by the suite. By default (by_rule), the warm-up is a
+// tenth of the steps, at most ten. If a run ended during its warm-up, no steps are excluded.
 inline constexpr std::int64_t by_rule = -1;
 std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up = by_rule);  // number of steps excluded
 // Removes the warm-up steps, unless there are no later steps. Then removes all values that are not finite.
@@ -40,8 +40,8 @@ class RecordGroup {
   std::vector<std::string> words(const std::string& name) const;
   // The sizes of a variable's dimensions, without the dimension of steps: {ranks, phases}.
   std::vector<std::int64_t> shape(const std::string& name) const;
-  // For each element of this shape, in row-major order, returns the median over the steps after the warm-up. If the variable
-  // has no dimension of steps, returns its values.
+  // For each element of this shape, in row-major order, returns the median over the steps after the warm-up. A variable
+  // without a dimension of steps is returned unchanged.
   std::vector<double> medians(const std::string& name) const;
 
  private:
@@ -55,7 +55,7 @@ struct RecordSource {
   std::vector<std::string> groups;  // the paths of all groups in the file, cached because listing them is slow
   std::int64_t warm_up = by_rule;
 
-  mutable std::map<std::string, RecordGroup> read = {};  // by path, because figures ask for the same groups repeatedly
+  mutable std::map<std::string, RecordGroup> read = {};  // key: the path. Figures read the same groups repeatedly
 
   RecordGroup group(const std::string& path) const;  // empty if the file lacks it
 };
@@ -66,8 +66,8 @@ struct RecordedRun {
   std::string id, label, layout, command, status;
   std::string launch, block;  // names of the run's launch, and of its repetition in this launch: see blocks.hpp
   std::map<std::string, std::string> attributes, settings;
-  std::map<std::string, std::string> differing;  // settings in which the runs of this command differ, as words: "warm-up 3"
-  std::shared_ptr<const RecordSource> source;    // null for a row of a CSV file
+  std::map<std::string, std::string> differing;         // the settings in which the runs of this command differ: "warm-up 3"
+  std::shared_ptr<const RecordSource> source;           // null for a row of a CSV file
   std::map<std::string, std::vector<Variable>> tables;  // the tables of a CSV row, by group
   std::string prefix;                                   // the path of its groups begins with "" or "/runs/<id>"
 
@@ -83,7 +83,7 @@ struct RecordedRun {
 
 struct RecordSet {
   std::vector<std::string> files;
-  std::vector<std::string> questions;  // the questions of the suites, which serve as titles
+  std::vector<std::string> questions;  // the questions of the suites, which are used as titles
   std::string metric = by_speed;       // the metric that ranks training runs (metric.hpp)
   bool metric_is_told = false;         // the suite or the user named the metric; otherwise settings decided
   std::vector<RecordedRun> runs;

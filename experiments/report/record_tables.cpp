@@ -15,8 +15,8 @@
 namespace chorale::report {
 namespace {
 
-// The position of an element in a variable; `at` has an index for each of the dimensions `names`. Indices of dimensions that
-// the variable lacks are ignored. Returns −1 if the variable has a dimension that is not in `names`.
+// Returns the position of an element in a variable. `at` has an index for each of the dimensions `names`. Indices of
+// dimensions that the variable lacks are ignored. Returns −1 if the variable has a dimension that is not in `names`.
 std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
   std::int64_t index = 0;
   for (std::size_t d = 0; d < variable.shape.size(); ++d) {
@@ -77,7 +77,7 @@ std::vector<Variable> variables_of(const RecordFile& file, const std::string& gr
   return variables;
 }
 
-// `most`: number of lines to print; -1 for all.
+// `most`: the number of lines to print of each string; -1: all lines.
 void print_texts(const Variable& variable, std::int64_t most) {
   fmt::print("{}:\n", escape_control(variable.name));
   std::vector<std::string> lines;
@@ -93,7 +93,7 @@ void print_text(const RecordFile& file, const WantedTables& wanted) {
     fmt::print("{}\n", escape_control(file.name));
     for (const auto& [name, value] : file.reader.attributes())
       fmt::print("  {:<18} {}\n", escape_control(name), escape_control(value));
-    for (const Variable& variable : file.reader.variables("/"))  // texts of the run, such as its layout, have no dimensions
+    for (const Variable& variable : file.reader.variables("/"))  // strings of the run have no dimensions
       if (variable.shape.empty() && !variable.cells.empty())
         fmt::print("  {:<18} {}\n", escape_control(variable.name), escape_control(variable.cells[0]));
   }
@@ -102,7 +102,7 @@ void print_text(const RecordFile& file, const WantedTables& wanted) {
     const std::int64_t all = file.reader.rows(group);
     fmt::print("\n{}{}\n", escape_control(group), all >= 0 ? fmt::format("  ({} rows)", all) : "");
     const bool texts = std::all_of(variables.begin(), variables.end(), [](const Variable& v) { return v.shape.empty(); });
-    for (const Variable& v : texts ? variables : std::vector<Variable>{})  // single texts, such as a config file
+    for (const Variable& v : texts ? variables : std::vector<Variable>{})  // single strings, such as a config file
       print_texts(v, wanted.group.empty() ? wanted.rows : -1);
     if (!texts) fmt::print("{}", tabulate(variables, true).print("text", wanted.columns));
   }

@@ -18,7 +18,7 @@ struct RecordFile {
 
 struct WantedTables {
   std::string group;       // the group to print; "" for all
-  std::int64_t rows = -1;  // number of newest rows to print of each table, and of lines of each text; -1 for all
+  std::int64_t rows = -1;  // number of newest rows to print of each table, and of lines of each string; -1: all
   std::string format = "text";
   std::size_t columns = 0;  // the width of the screen, for text; 0: no limit
 };

@@ -1,5 +1,5 @@
-// Finds files that record the same run, whatever their names. A run counts once in a report, and is not compared with
-// itself.
+// Finds files that record the same run under different names. In a report, a run is counted only once, and is not compared
+// with itself.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@ namespace chorale::report {
 // runs/latest/run.h5, whose folder is a link to the newest run.
 void leave_out_repeated(std::vector<std::string>& files);
 
-// Says how A equals B if both have the same launches, otherwise "". Neither list contains a file twice.
+// If A and B have the same launches, returns in words how they are equal; otherwise returns "". Neither list contains a file
+// twice.
 std::string how_equal(const std::vector<std::string>& a, const std::vector<std::string>& b);
 
 }  // namespace chorale::report

@@ -22,7 +22,7 @@ constexpr std::size_t most_lines = 40, most_columns = 80;
 
 std::size_t lines_in(const std::string& text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
 
-// The first lines of a text, and the number of lines that are left out.
+// Returns the first lines of a text, and the number of lines that are left out.
 std::string first_lines(const std::string& text, std::size_t most) {
   const std::size_t all = lines_in(text);
   if (all <= most) return text;
@@ -38,7 +38,7 @@ double sum_of(const std::vector<double>& values) {
 
 double most_of(const std::vector<double>& values) { return values.empty() ? absent : std::ranges::max(values); }
 
-// The total bytes of all ranks. Absent if any rank used a library that does not count its bytes.
+// Returns the total bytes of all ranks. Returns `absent` (NaN) if any rank used a library that does not count its bytes.
 double counted(const std::vector<double>& bytes) {
   return std::ranges::any_of(bytes, [](double b) { return b < 0; }) ? absent : sum_of(bytes);
 }
@@ -92,8 +92,8 @@ std::string speed_of(const RecordedRun& run) {
   return text;
 }
 
-// The parts of a step as percentages, averaged over the ranks. Running sums are rounded, so the integer percentages add up
-// to 100. Parts of 0 % are left out.
+// The parts of a step as percentages, averaged over the ranks. Cumulative sums are rounded, so that the integer percentages
+// add up to 100. Parts of 0 % are left out.
 std::string parts_of(const RecordedRun& run) {
   const StepParts parts = step_parts({&run});
   const double all = step_seconds(run) * static_cast<double>(parts.seconds.size());
@@ -109,7 +109,7 @@ std::string parts_of(const RecordedRun& run) {
   return join(words, ", ");
 }
 
-// The last and the largest gradient norm. The table below shows few steps, so it may omit a spike.
+// The last and the largest gradient norm. The table below shows few steps, so it can omit a spike.
 std::string gradient_of(const std::vector<double>& steps, const std::vector<double>& norms) {
   std::size_t most = norms.size();
   for (std::size_t i = 0; i < norms.size(); ++i)

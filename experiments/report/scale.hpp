@@ -25,8 +25,8 @@ class Scale {
 
   void include(double value);  // extends the axis to this value; bars, for example, begin at zero
   bool holds(double value) const;
-  double place(double value) const;                                         // 0 at the low end, 1 at the high end
-  std::vector<double> ticks(std::size_t most) const;                        // about `most` round values
+  double place(double value) const;                   // the position: 0 at the low end, 1 at the high end
+  std::vector<double> ticks(std::size_t most) const;  // about `most` round values
   std::vector<std::string> labels(const std::vector<double>& ticks) const;  // with enough digits to distinguish the ticks
 
   double low() const { return low_; }

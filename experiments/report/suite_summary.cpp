@@ -28,7 +28,7 @@ std::string what_was_compared(const RecordSet& records) {
   return join(parts, "; ");
 }
 
-// Lists the turns without a result, such as "tp8-r1: why", and the number of turns that have not run.
+// Lists the repetitions that failed, with the reason: "tp8-r1: …". Also gives the number of repetitions that have not run.
 std::string missing_in(const Reader& record, std::size_t columns) {
   if (!holds_summary(record)) return "";
   const RecordGroup summary(record.variables("/summary"), by_rule);

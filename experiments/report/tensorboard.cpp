@@ -1,4 +1,5 @@
-// The format is simple enough to be written without protobuf. A file is a sequence of frames, and each frame has an Event:
+// The file format of TensorBoard is simple enough to be written without protobuf. A file is a sequence of frames, and each
+// frame has an Event:
 //
 //   8 bytes  n, little endian          Event   {1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary}
 //   4 bytes  masked CRC of these 8     Summary {1: Value, again and again}

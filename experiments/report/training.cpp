@@ -33,7 +33,7 @@ std::vector<double> shares_of_step(const std::vector<std::string>& names, const 
   };
   std::vector<double> parts{of("forward"),      of("backward"), of("optimizer"),
                             of("comm_exposed"), of("bubble"),   of("data") + of("io")};
-  const double known = sum_of(parts), whole = std::max(step, known);  // rank 0 timed the step, another rank this phase
+  const double known = sum_of(parts), whole = std::max(step, known);  // rank 0 timed the step, a different rank the phase
   parts.push_back(whole - known);
   for (double& part : parts) part /= whole;
   return parts;

@@ -1,4 +1,4 @@
-// Facts about a training run, from its record. A value is `absent` (NaN) if the record lacks it.
+// Returns facts about a training run, from its record. A value is `absent` (NaN) if the record does not contain it.
 #pragma once
 #include "experiments/report/chart.hpp"
 #include "experiments/report/record_set.hpp"
@@ -20,13 +20,14 @@ double bubble_share(
     const RecordedRun& run);  // median share of a step in which ranks waited for other stages, after the warm-up
 double predicted_step_time(const RecordedRun& run);  // seconds, predicted from the machine file before the run
 
-// The largest free block of a rank divided by its free memory, after a step. Returns the minimum over all steps and ranks.
-// Older records do not have this value.
+// Computes, after each step, the largest free block of a rank divided by the rank's free memory. Returns the minimum over
+// all steps and ranks. Older records do not have this value.
 double least_unfragmented(const RecordedRun& run);
 
-// By rank and category: the bytes held at the rank's peak, as measured and as planned (empty without a plan). A rank's bytes
-// add up to its peak. A simulated run has only planned bytes, by stage. Older records have only the peak of each category.
-// Categories peak at different times, so their sum exceeds the rank's peak.
+// The bytes that each rank holds at its memory peak, in each category. Both measured and planned bytes are stored (planned
+// bytes are empty without a plan). A rank's bytes add up to its peak. A simulated run has only planned bytes, by stage.
+// Older records have only the peak of each category. Categories peak at different times, so their sum exceeds the rank's
+// peak.
 struct MemoryUse {
   std::vector<std::string> categories;
   std::vector<std::vector<double>> held, planned;
@@ -35,8 +36,9 @@ struct MemoryUse {
 };
 MemoryUse memory_of(const RecordedRun& run);
 
-// The seconds of each part of a step, by rank and part. The parts do not overlap in time, and add up to the median time of a
-// step. The share of a part is its mean over the steps after the warm-up. The last part is the time between the phases.
+// The seconds of each part of a step, indexed by rank and part. The parts do not overlap in time. Together, they are as long
+// as the median step. The share of a part is its mean over the steps after the warm-up. The last part is the time between
+// the phases.
 struct StepParts {
   enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data, rest };
   static const std::vector<std::string>& names();

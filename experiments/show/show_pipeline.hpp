@@ -9,7 +9,7 @@
 namespace chorale {
 
 // The positional arguments of `show`, and the shape that its options give. If shape.chunks is 0, the schedule gets the
-// fewest chunks that it allows.
+// minimum number of chunks that it allows.
 struct PipelineQuestion {
   std::vector<std::string> words;
   PipelineShape shape;

@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-constexpr int most_drawn = 32;             // pictures of more ranks are unreadable
+constexpr int most_drawn = 32;             // a picture of more ranks would be unreadable
 constexpr std::size_t most_orders = 8;     // most lines that describe the order of the sums
 constexpr std::int64_t element_bytes = 1;  // costs are given as multiples of the vector's length n, so any value works
 

@@ -13,7 +13,7 @@
 namespace chorale::train {
 namespace {
 
-// Integers and a text that were gathered from every rank, in rank order.
+// Integers and a string that were gathered from every rank, in rank order.
 struct Gathered {
   std::vector<std::vector<std::int64_t>> numbers;
   std::vector<std::string> texts;
@@ -40,8 +40,8 @@ struct Gathered {
 
 std::size_t cells_of(const Mesh& mesh) { return mesh.axes().size() * operations; }
 
-// Gathers four values from every rank, by axis and operation: planned bytes, sent bytes, calls made, and planned bytes of
-// the evaluations alone. The text is the rank's first difference from the plan, or "".
+// Gathers four values from every rank, for each axis and operation: planned bytes, sent bytes, number of calls, and planned
+// bytes of the evaluations alone. The string describes the rank's first difference from the plan, or is "".
 Gathered traffic_of(const Training& training, const Accounts& planned, const Accounts& evaluations) {
   const Mesh& mesh = training.mesh();
   const std::size_t cells = cells_of(mesh);
@@ -79,7 +79,7 @@ void record(Recorder& recorder, const Mesh& mesh, const Gathered& traffic) {
   keep("calls", 2, "1", "calls made");
 }
 
-// Returns a text such as "2, optimizer read: planned 96 bytes, made 95" for each rank that differs from its plan.
+// Returns a string such as "2, optimizer read: planned 96 bytes, made 95" for each rank that differs from its plan.
 std::vector<std::string> troubles_in(const Gathered& ranks) {
   std::vector<std::string> troubles;
   for (std::size_t rank = 0; rank < ranks.texts.size(); ++rank)
@@ -97,9 +97,9 @@ void report_troubles(RunRecord& run, const char* what, const std::vector<std::st
 }
 
 // Compares the planned bytes between the slow tier and memory with the counted bytes, on all ranks. Returns whether they are
-// equal; if `left_out` is set, they are not compared. Rank 0 records and reports them. It also reports the bytes that its
-// own file read and wrote. That count is in complete blocks. It includes initial values and checkpoints, but not zeros that
-// were never written.
+// equal; if `left_out` is set, they are not compared. Rank 0 records and reports them. It also reports the bytes that rank 0
+// read from and wrote to its file. These bytes are counted in complete blocks. They include initial values and checkpoints,
+// but not zeros that were never written.
 bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned, bool left_out) {
   if (!training.memory().tier_memory()) return true;
   const std::string tier = about(training.options().offload, *training.memory().tier_memory());

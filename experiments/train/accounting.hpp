@@ -8,7 +8,7 @@
 // that overflows is skipped, so it publishes nothing.
 //
 // Cost at the beginning: each rank runs one step, one publication of weights and, if the run evaluates, one evaluation.
-// These run on phantom tensors (with a shape but no memory). Then the ranks exchange their plans. At the end they exchange
+// They run on phantom tensors (with a shape but no memory). Then the ranks exchange their plans. At the end they exchange
 // their counts.
 #pragma once
 #include "experiments/common/run_record.hpp"

@@ -1,5 +1,5 @@
-// Logs and records the known facts about a training run before its first step: its model, its batch, and the memory that its
-// activations need.
+// Before the first step of a training run, logs and records facts about the run: its model, its batch, and the memory that
+// its activations need.
 #pragma once
 #include "experiments/common/run_record.hpp"
 #include "experiments/train/dataset.hpp"

@@ -1,5 +1,5 @@
-// Compares the attention work of the ranks that split sequences (cp). Shows the number of attended query–key pairs, which
-// predicts the time, and the measured time.
+// Compares the attention work of the ranks that split sequences (cp). Shows the number of query–key pairs that are not
+// masked, which predicts the time, and the measured time.
 //
 //   imbalance = the largest of any rank along cp / the mean     1: even;  2 − 1/c: causal attention, c contiguous parts
 #pragma once

@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Track numbers are larger than any rank number. If the number of a track and of its process were equal, viewers would take
-// the track for the main thread and show it first.
+// Track numbers are larger than any rank number. If a track had the same number as its process, viewers would take the track
+// for the main thread and show it first.
 constexpr int steps_track = 1'000'000, passes_track = steps_track + 1, layers_track = steps_track + 2,
               kernels_track = steps_track + 3, pipeline_track = steps_track + 4, first_axis_track = steps_track + 5;
 
@@ -143,7 +143,7 @@ class Events {
 
   double origin_;
   std::int64_t rank_ = 0;
-  std::map<int, std::string> tracks_;  // names of the current rank's tracks, by track number
+  std::map<int, std::string> tracks_;  // names of the current rank's tracks; the key is the track number
   std::vector<std::string> axes_;      // axes seen on any rank; an axis has the same track number on all ranks
   std::vector<std::string> names_;
   std::vector<Event> events_;

@@ -1,5 +1,5 @@
-// The training data of a run: the samples of a token file or of the embedded synthetic language, in the random order of a
-// Sampler. For evaluation, 1 % of the samples are held out.
+// The training data of a run. Samples come from a token file or from the built-in synthetic language, in the random order of
+// a Sampler. For evaluation, 1 % of the samples are held out.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@ namespace chorale::train {
 
 struct DocumentMask {
   std::string documents = "none";  // Documents::named
-  bool split = false;              // true: documents may be longer than a sequence
+  bool split = false;              // true: documents can be longer than a sequence
   bool operator==(const DocumentMask&) const = default;
 };
 

@@ -1,12 +1,12 @@
-// Where ranks compute: on the cores with `--device cpu`, or on one GPU per rank, in the order of local ranks, with `--device
-// cuda`. If a host has fewer GPUs than ranks, several ranks share a GPU. Results are then still correct, but times mean
-// little, and the run says so.
+// The device on which a rank computes. With `--device cpu`, ranks compute on CPU cores. With `--device cuda`, each rank uses
+// one GPU, in the order of local ranks. If a host has fewer GPUs than ranks, several ranks share a GPU. Results are then
+// still correct, but times mean little, and the run says so.
 #pragma once
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "parallel/step/training_options.hpp"
+#include <chorale/training.hpp>
 #include "src/base/mpi.hpp"
 #include "src/base/options.hpp"
 #include "src/memory/device_plugin.hpp"
@@ -22,11 +22,12 @@ class ComputeDevice {
   void open(const mpi::Runtime& runtime);           // collective: chooses and opens this rank's GPU
   bool first_of_its_gpu() const { return first_; }  // whether this rank is the first of the ranks that share its GPU
   const std::string& name() const { return gpu_; }  // "NVIDIA H200"; "" on the host
-  // The GPU memory that each rank may use: the free bytes of its GPU at open(), divided by the number of ranks that share
+  // The GPU memory that each rank can use: the free bytes of its GPU at open(), divided by the number of ranks that share
   // the GPU. All ranks have the same value, which is the smallest of any rank.
   std::int64_t room_bytes() const { return room_bytes_; }
 
-  // Sets the plugin if the GPU is open. Also sets the bytes of the workspaces that kernels allocate on the GPU.
+  // If this rank uses a GPU, makes the kernels run there, and sets the size of the workspaces that kernels allocate on the
+  // GPU.
   void compute_there(KernelOptions& kernels, NumericsKind numerics) const;
 
   const DevicePlugin* plugin() const { return memory_ ? &*plugin_ : nullptr; }  // null on the host

@@ -37,7 +37,7 @@ class Translation {
     for (const auto& [key, value] : file_.items())
       if (key != "scheduler") translate(key, value);
     apply_defaults(true);
-    if (file_.contains("scheduler")) translate("scheduler", file_["scheduler"]);  // its rates take precedence
+    if (file_.contains("scheduler")) translate("scheduler", file_["scheduler"]);  // these rates take precedence
     const auto is_off = [this](const char* type) { return is_absent(std::string(type) + ".enabled", true); };
     if (is_off("bf16") && is_off("bfloat16") && is_off("fp16")) apply_default("dtype", "f32", "bf16.enabled");
     complete_schedule();
@@ -187,8 +187,8 @@ class Translation {
       refuse("bf16.enabled", true, "one type: bf16 or fp16");
   }
 
-  // Without a scheduler the rate is constant. A scheduler whose rate falls must state its number of steps. The run then has
-  // this number of steps, unless a source of higher precedence sets train-iters.
+  // Without a scheduler the rate is constant. A scheduler that lowers the rate must state its number of steps. The run then
+  // has this number of steps, unless a source of higher precedence sets train-iters.
   void complete_schedule() {
     const Json total = at("scheduler.params.total_num_steps");
     if (is_absent("scheduler.type")) {
@@ -266,7 +266,7 @@ Foreign read_ds_config(const std::filesystem::path& file) {
     usage_error("the config file is not valid JSON",
                 fmt::format("{}:{}: {}", file.string(), line_at(text, std::min(error.byte, text.size())), reason_of(error)),
                 "a DeepSpeed configuration is one object: {\"key\": value, …}");
-  } catch (const nlohmann::json::out_of_range& error) {  // a number over 10^308; the parser does not say where
+  } catch (const nlohmann::json::out_of_range& error) {  // a number above 10^308; the parser does not give its position
     usage_error("the config file has a number that is too large", fmt::format("{}: {}", file.string(), reason_of(error)),
                 "a DeepSpeed configuration is one object: {\"key\": value, …}");
   }

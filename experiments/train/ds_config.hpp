@@ -1,10 +1,10 @@
-// Translates a DeepSpeed configuration file into chorale's settings, for `--ds-config FILE.json`. A key has the meaning that
-// it has in DeepSpeed. If a key that changes the results is missing, DeepSpeed's default applies. If a key has no effect in
+// Translates a DeepSpeed configuration file into Chorale's settings, for `--ds-config FILE.json`. Keys have the same meaning
+// as in DeepSpeed. If a key that changes the results is missing, DeepSpeed's default is used. If a key has no effect in
 // chorale, a note says why. Unsupported values and unknown keys are usage errors.
 //
 // A key whose value is "auto" sets nothing. The option's value then comes from the command line, a config file or chorale's
-// default. The optimizer follows the same rule if the file does not define it, because DeepSpeed then uses the optimizer of
-// the program.
+// default. If the file does not define an optimizer, the same rule applies to the optimizer, because DeepSpeed then uses the
+// optimizer of the training script.
 //
 //   zero_optimization.stage = 2     →   zero = 2                (ds.json: zero_optimization.stage)
 //   no scheduler                    →   lr-decay-style = constant (ds.json: DeepSpeed's default of scheduler.type)
@@ -21,16 +21,16 @@ namespace chorale::train {
 
 Foreign read_ds_config(const std::filesystem::path& file);
 
-// A row of the table of keys. To add a key, add its line to ds_keys.cpp. A test then prints the line that is missing in
-// docs/other_programs.md.
+// A row of the table of keys. To add a key, add its line to ds_keys.cpp. A test then fails, and prints the line that you
+// must add to docs/other_programs.md.
 struct DsKey {
   const char* path;    // "optimizer.params.betas.0": object names and list indices, joined by dots
   const char* types;   // the optimizer or scheduler types that have the key, "WarmupLR WarmupDecayLR"; "": all types
-  const char* there;   // DeepSpeed's default, as JSON
+  const char* there;   // the default in DeepSpeed, as JSON
   bool applies;        // whether chorale uses DeepSpeed's default if the key is missing
   const char* option;  // chorale's option that the key sets, or ""
   std::optional<std::string> (*convert)(
-      const nlohmann::ordered_json&);  // converts the value to the option's text; "": sets nothing; nullopt: unsupported
+      const nlohmann::ordered_json&);  // converts the value to the option's value; "": sets nothing; nullopt: unsupported
   const char* takes;                   // the supported values, for messages; "": the key has no effect, whatever its value
   const char* remark;                  // for messages: why the key has no effect, or how it differs from DeepSpeed's
 };

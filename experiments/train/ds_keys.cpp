@@ -53,7 +53,7 @@ Text power_of_two(const Json& v) {
   return fmt::format("{}", std::exp2(v.get<double>()));
 }
 
-// A rate relative to the highest learning rate, which another source may set: "0.1*lr".
+// A rate relative to the highest learning rate: "0.1*lr". (A different source can set the highest learning rate.)
 Text share_of_rate(const Json& v) {
   if (!v.is_number()) return {};
   return fmt::format("{}*lr", v.get<double>());
@@ -72,8 +72,8 @@ Text place_of_optimizer(const Json& v) { return place("optimizer", v); }
 
 Text reducer(const Json& v) { return v.is_boolean() ? Text(v == true ? "bucketed" : "naive") : Text(); }
 
-// DeepSpeed ignores the case of these names. By default, both its Adam and its AdamW decay the weights themselves instead of
-// adding the decay to the gradient.
+// DeepSpeed ignores the case of these names. By default, both Adam and AdamW of DeepSpeed apply weight decay directly to the
+// weights instead of adding it to the gradient.
 Text optimizer(const Json& v) {
   const std::string name = v.is_string() ? lower(v.get<std::string>()) : "";
   return name == "adam" || name == "adamw" ? Text("adamw") : name == "sgd" ? Text("sgd") : Text();

@@ -54,8 +54,8 @@ void Flags::declare_offload(Options& o) {
         "gradients are clipped; or during the next step");
 }
 
-// global batch = micro-batch × accumulation steps × replicas. Computes the sizes that were not given from those that were.
-// If accumulation steps were given, the sizes must satisfy the equation.
+// global batch = micro-batch × accumulation steps × replicas. Computes the sizes that the user did not give from the given
+// sizes. If accumulation steps were given, the sizes must satisfy the equation.
 BatchOptions Flags::batch_on(const Layout& layout) const {
   const std::int64_t replicas = layout.replicas(), steps = std::max<std::int64_t>(accumulation_.value_or(0), 1);
   if (!global_batch_ && !micro_batch_)

@@ -1,16 +1,16 @@
-// The options of a training run: model, numerics, batch, optimizer. They have the names that Megatron-LM users know. They
-// set the fields of one TrainingOptions, whose parts declare them (parallel/step/training_options.hpp). on() fills in the
-// values that the options leave open.
+// The options of a training run: model, numerics, batch, optimizer. They have the same names as in Megatron-LM. The parts of
+// TrainingOptions (include/chorale/training.hpp) declare these options, and the options set the fields of one
+// TrainingOptions. on() computes all values that the user left open.
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <chorale/training.hpp>
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/offload_places.hpp"
 #include "experiments/train/shape_options.hpp"
 #include "parallel/layout/asked_layout.hpp"
-#include "parallel/step/training_options.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::train {
@@ -33,8 +33,9 @@ class Flags {
   void declare_parallel(Options& options, const AskedLayout& layout);
   void declare_offload(Options& options);
 
-  // Returns the complete options of a training with this layout. Values that are relative, left open or derived are computed
-  // here, except replicas.prefetch_units, which needs a plan. Throws a usage error if options contradict each other.
+  // Returns the complete options of a training with this layout. Computes all values that are relative, derived or left
+  // open. The only exception is replicas.prefetch_units, which needs a plan. Throws a usage error if options contradict each
+  // other.
   TrainingOptions on(const Layout& layout, const Here& here = {}) const;
 
   // Returns the limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. If no micro-batch
@@ -57,7 +58,7 @@ class Flags {
  private:
   BatchOptions batch_on(const Layout& layout) const;
 
-  TrainingOptions asked_;  // as given; the shape and the batch are in shape_, global_batch_ and so on
+  TrainingOptions asked_;  // the given values; the shape and the batch are in shape_, global_batch_ and so on
   ShapeOptions shape_;
   DocumentMask document_mask_;
   OffloadPlaces places_;

@@ -10,7 +10,7 @@ namespace chorale::train {
 
 std::string in_words(const StepTime& time) {
   const double sum = std::accumulate(time.computes.begin(), time.computes.end(), 0.0);
-  const auto words = [](double seconds) {  // with three digits, because layouts often differ by a few percent
+  const auto words = [](double seconds) {  // three digits, because layouts often differ by a few percent
     return seconds >= 1 && seconds < 10 ? fmt::format("{:.2f} s", seconds) : human_seconds(seconds);
   };
   return fmt::format("a step takes {}: ranks compute for {} of it on average", words(time.seconds),

@@ -1,5 +1,5 @@
-// The measured pipeline of a run, which consists of the passes of the last step on all stages. They are recorded in
-// /pipeline, and drawn above a simulation of the same schedule.
+// The measured pipeline of a run: the passes of the last step on all stages. These passes are recorded in /pipeline, and
+// drawn above a simulation of the same schedule.
 //
 //   measured    the time of each pass, with the gaps in which stages waited
 //   simulated   the same schedule if every pass takes the mean time of its kind, and messages take no time; if `measured`
@@ -34,7 +34,7 @@ struct MeasuredPipeline {
 };
 
 PipelineSeconds means_of(const PipelineTimeline& timeline,
-                         const PipelineShape& shape);  // mean seconds per pass, by part of the model and kind of pass
+                         const PipelineShape& shape);  // mean seconds per pass, for each part of the model and kind of pass
 
 // Collective. `ranks` has the clock offset of each rank; only rank 0 needs it. Only rank 0 gets the result.
 MeasuredPipeline measure_pipeline(const Training& training, const std::vector<RankFacts>& ranks);

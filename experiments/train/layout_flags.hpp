@@ -15,8 +15,8 @@
 
 namespace chorale::train {
 
-// The values of --backend and --algorithm, by axis. A part such as "tp=shm" names one axis. A part such as "shm" applies to
-// all axes that no part names. The default for these axes is "auto".
+// The values of --backend and --algorithm for each axis. A part such as "tp=shm" names one axis. A part such as "shm"
+// applies to all axes that no part names. The default for these axes is "auto".
 ByAxis backends_by_axis(const std::vector<std::string>& parts);
 ByAxis algorithms_by_axis(const std::vector<std::string>& parts);
 
@@ -38,11 +38,12 @@ class LayoutFlags : public AskedLayout {
   std::string simulated() const;
   bool all() const override { return takes_all_ && word_ == "all"; }
   bool allows(const Layout& layout) const;                 // with --layout all: whether the other flags allow this layout
-  Layout asked() const override { return asked(word()); }  // the layout as given; a size of 0 is still to be inferred
+  Layout asked() const override { return asked(word()); }  // the given layout; a size of 0 must still be inferred
   // The number of ranks in the launch. Without a launcher, only MPI knows this number; the result is then the smallest
   // number of ranks that the layout needs.
   std::int64_t ranks_of(const Launch& launch) const;
-  // Throws a usage error if a layout of several ranks was requested, but the command, such as "train", runs as one process.
+  // Throws a usage error if a layout of several ranks was requested but there is only one process. `command`: the name of
+  // the command, such as "train".
   void require_launched(std::int64_t world, const char* command) const;
   Layout layout(std::int64_t world) const;  // the complete layout on `world` ranks; require_fits checks that it is legal
   ByAxis backends() const { return simulated().empty() ? backends_by_axis(backend_) : ByAxis{{"", "auto"}}; }
@@ -62,10 +63,10 @@ class LayoutFlags : public AskedLayout {
     return !word.named.contains(part) || outranks(flag);
   }
   bool outranks(const std::string& flag) const;  // whether the flag's source has at least the layout word's precedence
-  const Options* options_ = nullptr;             // the declared options, which know the source of each value
+  const Options* options_ = nullptr;             // the declared options, to find the source of each value
   std::string word_, schedule_ = "auto";
   std::optional<std::int64_t> zero_;
-  std::array<std::int64_t, most_axes> sizes_{};         // by row of the axis table; 0: from the layout word
+  std::array<std::int64_t, most_axes> sizes_{};         // indexed by row of the axis table; 0: from the layout word
   std::int64_t chunks_ = 0, shard_size_ = 0, hpz_ = 0;  // each 0: from the layout word
   bool takes_all_ = false, takes_simulated_ = false;
   bool distributed_optimizer_ = false, sequence_ = false;

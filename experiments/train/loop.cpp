@@ -12,7 +12,8 @@
 namespace chorale::train {
 namespace {
 
-// Shown beside the speed, because dropped choices make a step faster, but MFU counts their flops too.
+// This text is shown beside the speed, because dropped choices make a step faster, although MFU also counts the flops of
+// dropped choices.
 std::string words_for_drops(const Training& training) {
   if (training.options().shape.experts.capacity == 0) return "";
   return "  dropped " + report::quantity(training.choices().dropped_share(), report::Unit::percent, 2);
@@ -122,7 +123,8 @@ bool Loop::report(const StepResult& result, double seconds) {
   return std::ranges::any_of(shares, &RankShare::told_to_stop);
 }
 
-// Called on all ranks. The first time, ranks on the host measure the peak again. Otherwise the step's rate becomes the peak.
+// Called on all ranks. On the first call, CPU ranks measure the peak again. On later calls, and with GPUs, the step's rate
+// becomes the peak.
 void Loop::exceed_peak(double flops) {
   const bool first = parts_.peak.may_measure_again();
   parts_.peak.exceeded(flops);
@@ -162,7 +164,7 @@ bool Loop::evaluate() {
   return false;
 }
 
-// Also called before a save, so that no checkpoint contains a replica that differs from the others.
+// Also called before a checkpoint is saved, so that no checkpoint contains a replica that differs from the other replicas.
 void Loop::compare_replicas() {
   parts_.session.runtime->now(fmt::format("comparing replicas after step {}", parts_.training.steps()));
   require_equal_replicas(parts_.training);

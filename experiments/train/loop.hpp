@@ -1,4 +1,4 @@
-// The loop of a training run. Every rank executes it; only rank 0 logs and records.
+// The loop of a training run. Every rank executes the loop, but only rank 0 logs and records.
 //
 //   step ─ tell all ranks ─ record ─ evaluate? ─ compare replicas? ─ save? ─ step …      until the last step or a signal
 //    └ NaN or Inf: skip the step, go back to a checkpoint, or end the run (nan_policy.hpp)

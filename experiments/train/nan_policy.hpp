@@ -1,4 +1,4 @@
-// The policy for a step whose loss or gradients are NaN or Inf (--on-nan).
+// The policy for steps in which the loss or a gradient is NaN or Inf (--on-nan).
 //
 //   abort       the run ends. The error names the step, rank, layer, tensor and element
 //   skip        the step changes no weight, and the run continues with the next samples
@@ -35,7 +35,7 @@ class NanPolicy {
   void declare(Options& options);
   void check(bool saves_or_loads) const;  // throws a usage error if the policy could never help
   // Collective. Called after a step has thrown. If the run cannot continue, throws the step's error again. `checkpoints`:
-  // the place of the newest checkpoint; "": there is none. Returns the result of a skipped step; nullopt after a rollback.
+  // the path of the newest checkpoint; "": there is none. Returns the result of a skipped step; nullopt after a rollback.
   std::optional<StepResult> handle(const NotFinite& error, Training& training, RunRecord& run,
                                    const std::filesystem::path& checkpoints);
   void stepped() { skips_ = 0; }  // a step succeeded

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "parallel/step/training_options.hpp"
+#include <chorale/training.hpp>
+#include "parallel/layout/layout.hpp"
 #include "src/base/options.hpp"
 
 namespace chorale::train {
@@ -26,7 +27,8 @@ class OffloadPlaces {
 };
 
 // Throws a usage error if the folder cannot be used, or has too little space for the ranks of this host. Only the number of
-// these ranks is known, so the ranks that offload the fewest bytes are assumed. Returns a warning, or "".
+// these ranks is known, so the function assumes that they are the ranks that offload the fewest bytes. Returns a warning, or
+// "".
 std::string check_offload(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here,
                           bool on_accelerator);
 

@@ -92,7 +92,7 @@ void ProductPeak::exceeded(double flops) {
   sum_.flops = std::max(sum_.flops, flops);
 }
 
-// A GPU is not measured again, because the model may leave too little memory for the matrices of a measurement.
+// A GPU is not measured again, because the model can leave too little memory for the matrices of a measurement.
 bool ProductPeak::may_measure_again() const { return !measured_again_ && !device_->memory(); }
 
 std::string ProductPeak::text() const {

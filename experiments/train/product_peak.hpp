@@ -40,15 +40,16 @@ class ProductPeak {
   void find(const Session& session, const std::vector<RankFacts>& ranks, const TrainingOptions& options,
             const ComputeDevice& device);  // collective
   // Called on all ranks when a step reached `flops` per second, which is more than the peak. The first time, ranks on the
-  // host measure the peak again, together. If the step is still faster, or ran on GPUs, its rate becomes the peak.
+  // host measure the peak again, together. If the step is still faster than the new peak, or ran on GPUs, its rate becomes
+  // the peak.
   void exceeded(double flops);
   bool may_measure_again() const;
   bool measured_again() const { return measured_again_; }
 
   double flops() const { return sum_.flops; }  // the peak of the whole run, in flops per second
   std::string text() const;                    // "471 GFLOP/s in f32 by 2 cores, measured 2026-11-22T05:40:01Z"
-  // The reason why the machine's file cannot store a new peak: it is damaged, or it belongs to a different machine. "" if it
-  // can store the peak, or need not.
+  // States why a new peak could not be stored in the machine file: the file is damaged, or it belongs to a different
+  // machine. "" if the peak could be stored, or if there is no new peak.
   const std::string& file_trouble() const { return file_trouble_; }
 
  private:

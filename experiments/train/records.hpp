@@ -22,8 +22,8 @@ struct TrainRow {
   double dropped_share = std::numeric_limits<double>::quiet_NaN();
 
   // Sets the columns that are computed from step_time and tokens. `peak_flops`: the peak of all ranks together; 0: unknown.
-  // `exposed` and `bubble`: the seconds of the step in which a rank waited for communication and for other stages, averaged
-  // over the ranks.
+  // `exposed`: the seconds of the step in which a rank waited for communication. `bubble`: the seconds in which it waited
+  // for other stages. Both are averaged over the ranks.
   void set_rates(double flops_per_token, double peak_flops, double exposed, double bubble);
 
   static auto columns() {
@@ -104,9 +104,9 @@ struct ExpertsRow {
 // The values that each rank sends to all other ranks after a step, as raw bytes.
 struct RankShare {
   StepResult result;
-  std::int64_t bytes[categories] = {}, peak[categories] = {};  // by memory category: now, and the peak so far
-  std::int64_t at_peak[categories] = {};                       // by category, at the time of the peak of their sum
-  std::int64_t most = 0;                                       // the sum of at_peak, which is the peak of all categories
+  std::int64_t bytes[categories] = {}, peak[categories] = {};  // of each memory category: bytes now, and the peak so far
+  std::int64_t at_peak[categories] = {};  // bytes of each category at the time when their sum was largest
+  std::int64_t most = 0;                  // the sum of at_peak: the peak of the rank's total memory
   KeptBlocks free = {};
   bool told_to_stop = false,     // the rank received a signal
       save_is_written = true,    // no checkpoint is being written in the background
@@ -117,7 +117,7 @@ RankShare share_of(const StepResult& result, const Training& training, bool told
 // The tables of one run, kept by the rank that has the recorder.
 class TrainRecords {
  public:
-  // interval: steps per row of /experts. The newest step of a run ends a row, too.
+  // interval: steps per row of /experts. The last step of a run also ends a row.
   TrainRecords(Recorder& recorder, const ModelShape& shape, std::int64_t interval);
   TrainRow step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
                 const std::vector<RankShare>& shares);                        // returns the row of /train

@@ -14,7 +14,7 @@ namespace {
 std::int64_t bytes_of_state(const TrainingOptions& o) {
   const bool keeps_16_bits = o.compute != DType::f32 && o.compute != DType::f64 && !o.optimizer.masters;
   const std::int64_t wide = o.compute == DType::f64 ? 8 : 4, weight = keeps_16_bits ? 2 : wide;
-  const std::int64_t value = o.update == UpdateTime::delayed ? size_of(o.compute) : 0;  // saved in addition to its master
+  const std::int64_t value = o.update == UpdateTime::delayed ? size_of(o.compute) : 0;  // saved besides the masters
   return o.shape.parameters() * (weight + wide * std::ssize(rule_of(o.optimizer)->moments()) + value);
 }
 
@@ -53,7 +53,7 @@ std::string Saving::check(const std::filesystem::path& folder, const TrainingOpt
                      human_bytes(free), at_once, human_bytes(set));
 }
 
-// Runs a stage of a save. Returns false if the stage failed and the run may continue without this set.
+// Runs a stage of a save. Returns false if the stage failed and the run is allowed to continue without this checkpoint.
 template <class Do>
 bool Saving::carry_out(RunRecord& run, std::int64_t step, bool may_fail, Do&& stage) {
   try {

@@ -5,7 +5,8 @@
 //   --on-save-error       abort: the run ends if a set cannot be saved. continue: it warns, keeps the earlier sets and tries
 //                         again after the next interval; only the last set of a run must succeed
 //
-// For each set, /saves records how long training waited for it, and how long it was written while training continued.
+// For each checkpoint (a set of files), /saves records how long training waited, and how long the checkpoint was written
+// while training continued.
 #pragma once
 #include <memory>
 #include <string>

@@ -7,6 +7,7 @@
 #include "parallel/state/stored_weights.hpp"
 #include "src/base/error.hpp"
 #include "src/base/toml.hpp"
+#include "src/math/forced_routing.hpp"
 
 namespace chorale::train {
 namespace {

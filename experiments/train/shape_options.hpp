@@ -1,10 +1,10 @@
-// The options that define a model's shape. Presets and stored models set them as a user would.
+// The options that define a model's shape. Presets and stored models can set these options, as users can.
 #pragma once
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "layers/shape.hpp"
+#include <chorale/model.hpp>
 #include "src/base/options.hpp"
 #include "src/base/settings.hpp"
 

@@ -1,7 +1,7 @@
-// `train --backend simulated:NAME` simulates one step of a run in virtual time, on one process. The record has the tables of
-// a real run, so `compare` and `report` treat simulated runs like real runs. The table /train has the step time, /pipeline
-// has the passes of the stages, and /memory has the planned bytes. An additional table /simulated shows how each stage
-// spends its time.
+// `train --backend simulated:NAME` simulates one step of a run in virtual time, on one process. The record of the simulation
+// has the same tables as the record of a real run, so `compare` and `report` treat simulated runs like real runs. The table
+// /train has the step time, /pipeline has the passes of the stages, and /memory has the planned bytes. An additional table
+// /simulated shows how each stage spends its time.
 //
 //   machine of accelerators       the planner's executor (parallel/planner/step.hpp)
 //   calibrated machine file       the forecast of a step (parallel/forecast/step.hpp), up to 63 ranks

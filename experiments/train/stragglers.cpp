@@ -30,7 +30,7 @@ Stragglers::Stragglers(const PlanRequest& request) {
   work_.assign(ranks, 1);
   busy_.resize(ranks);
   named_.resize(ranks);
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> by_place;  // stage and place in the sequence
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> by_place;  // key: stage, part of the sequence
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const auto number = static_cast<std::int64_t>(rank);
     by_place[{stage_of(layout, number), context_rank_of(layout, number)}].push_back(rank);

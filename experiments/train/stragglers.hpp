@@ -1,6 +1,6 @@
-// Finds ranks that compute much more slowly than their peers, so that all other ranks wait for them. Causes are, for
-// example, a throttled core, other programs on the core, or experts that get too many tokens. The peers of a rank are the
-// ranks with the same work: the ranks of its pipeline stage that have the same part of a sequence.
+// Finds ranks that compute much more slowly than their peers. All other ranks wait for such ranks. Causes are, for example,
+// a throttled core, other programs on the core, or experts that get too many tokens. The peers of a rank are the ranks with
+// the same work: the ranks of its pipeline stage that have the same part of a sequence.
 //
 //   busy(rank)   the median over the last 10 steps of the time in which the rank computes: data, passes, optimizer
 //   slow         busy(rank) > 1.7 · the median busy time of its peers; below 1.3, the rank has recovered

@@ -9,14 +9,6 @@
 
 namespace chorale::train {
 
-ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime) {
-  const Topology topology = topology_of(runtime);
-  const std::string widest = best_backend(runtime, topology, on_device);
-  const Topology alone = Topology::of_one_host(runtime.size());
-  const std::string nearest = topology.hosts() > 1 ? best_backend(runtime, alone, on_device) : widest;
-  return chosen_backends(std::move(backends), layout, topology, nearest, widest);
-}
-
 Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topology& topology) {
   if (!choice.layout.order.empty() || choice.layout.ranks() == 1 || topology.hosts() <= 1) return {std::move(choice), ""};
   TrainingOptions unplaced = options;
@@ -27,13 +19,16 @@ Placed placed(ParallelChoice choice, const TrainingOptions& options, const Topol
   return {std::move(choice), std::move(order.why)};
 }
 
-// A training rank finishes a layer, or a piece of a file, within this time, unless it has hung.
+// A training rank finishes a layer, or a block of a file, within this time. A rank that takes longer is considered hung.
 constexpr double timeout_seconds = 60;
 
 TrainingTeam::TrainingTeam(const ParallelChoice& choice, ComputeDevice& device, const Session& session) : choice_(choice) {
   device.open(*session.runtime);
   choice_.backends = resolved(choice_.backends, device.memory() != nullptr, choice_.layout, *session.runtime);
-  if (choice_.layout.ranks() > 1) worlds_.emplace(choice_.backends, *session.runtime, session.clock, timeout_seconds);
+  if (choice_.layout.ranks() > 1) {
+    worlds_.emplace(choice_.backends, *session.runtime, session.clock, timeout_seconds);
+    require_reach(choice_.layout, worlds_->backends(), worlds_->topology());
+  }
   if (worlds_ && device.memory()) worlds_->use_device(device.memory());
   pool_ = std::make_unique<Pool>(worlds_ ? worlds_->memory() : device.memory() ? *device.memory() : host_);
   about_device_ = device.about();

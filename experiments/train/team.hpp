@@ -12,12 +12,8 @@
 
 namespace chorale::train {
 
-// Collective. Replaces "auto" by the preferred backend that works on every rank. If all groups of an axis are within one
-// host each, the axis gets the preferred backend within a host.
-ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime);
-
-// Chooses the order of the axes if the layout names none and the ranks are on several hosts. `why`: a line that tells the
-// user the reason, or "".
+// Chooses the order of the axes if the layout names none and the ranks are on several hosts. `why` is a line for the user,
+// or "".
 struct Placed {
   ParallelChoice choice;
   std::string why;
@@ -33,7 +29,7 @@ class TrainingTeam {
   // Called before the model exists. With offload, freed blocks are returned to the operating system, and the pool keeps only
   // few of them. Returns the resident bytes of the process.
   std::int64_t spare_memory_of(const TrainingOptions& options, int rank);
-  const ByAxis& backends() const { return choice_.backends; }        // by axis; "auto" is already replaced
+  const ByAxis& backends() const { return choice_.backends; }        // the backend of each axis; "auto" has been replaced
   const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"
   PlanRequest plans(const TrainingOptions& options) const;           // a request to plan a run of this layout
 

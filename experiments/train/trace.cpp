@@ -80,7 +80,7 @@ struct CommRow {
   }
 };
 
-// The distinct texts of a column, numbered in order of appearance. The record stores the numbers.
+// The distinct strings of a column, numbered in order of appearance. The record stores the numbers.
 class Words {
  public:
   std::uint8_t number(const std::string& word) {
@@ -96,7 +96,7 @@ class Words {
 };
 
 void record_calls(Recorder& recorder, const std::vector<RankTrace>& traces) {
-  std::map<std::string, Words> words;  // by name of the column
+  std::map<std::string, Words> words;  // the key is the name of the column
   std::vector<CommRow> rows;
   for (std::size_t rank = 0; rank < traces.size(); ++rank)
     for (std::int64_t seq = 0; const Trace::Call& call : traces[rank].calls)

@@ -6,7 +6,7 @@
 //                have separate tracks
 //   /comm        one row for each call
 //
-// A trace costs one gather at the end of the run. Rank 0 then holds the events of all ranks in memory, so the number of
+// A trace needs one gather at the end of the run. Rank 0 then holds the events of all ranks in memory, so the number of
 // events per rank is limited.
 #pragma once
 #include <cstdint>
@@ -24,8 +24,8 @@ struct TraceSteps {
 };
 TraceSteps trace_steps(const std::string& text);  // "10:13", "10" or ""; otherwise throws a usage error
 
-// The number of passes that each rank may record in a run of this many ranks. The same limit holds for calls, and for layers
-// and kernels together.
+// Returns the number of passes that each rank can record in a run of this many ranks. The same limit holds for calls, and
+// for layers and kernels together.
 std::int64_t trace_room(std::int64_t ranks);
 
 // Collective, called after the last step. Rank 0 writes the trace, so only rank 0 needs `ranks`.

@@ -45,7 +45,7 @@ struct FoundFile {
 // Finds the newest metrics.jsonl below a folder, at most `deep` levels down. Skips symbolic links, because the runs that
 // they point to are also found under their real names.
 void look_below(const fs::path& folder, int deep, FoundFile& newest) {
-  std::error_code gone;  // folders may appear and vanish during the search
+  std::error_code gone;  // folders can appear and disappear during the search
   for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end; entry.increment(gone)) {
     std::error_code error;
     if (entry->is_symlink(error) || !entry->is_directory(error)) continue;
@@ -56,8 +56,8 @@ void look_below(const fs::path& folder, int deep, FoundFile& newest) {
   }
 }
 
-// The end of the run, as recorded by the guards of its hosts. Ignored if metrics.jsonl was written later, because the run
-// then continued in the same folder.
+// The end of the run, as recorded by the guards (the processes that watch the ranks of a host). Ignored if metrics.jsonl was
+// written later, because the run then continued in the same folder.
 std::string end_seen_by_guards(const fs::path& metrics) try {
   std::error_code error;
   const fs::path folder = metrics.parent_path();

@@ -1,4 +1,4 @@
-// Reads a run's metrics.jsonl while a different process writes it. The file may be missing, end in the middle of a line, be
+// Reads a run's metrics.jsonl while a different process writes it. The file can be missing, end in the middle of a line, be
 // truncated or be replaced. The result always consists of the complete lines of the current file.
 //
 //   {"table":"/","run_id":…,"status":"running"}    facts of the run; the last such line says how it ended
@@ -27,7 +27,7 @@ struct Evaluation {
 
 struct Metrics {
   std::string run_id, command_line, status;  // the status is "running" until the run ends; "": unknown
-  bool killed = false;                       // the guards of the run's hosts saw it end, and gave this status
+  bool killed = false;                       // the guards (processes that watch ranks) saw the run end, and gave this status
   std::int64_t ranks = 0, last_step = 0;     // 0: unknown
   std::vector<WatchedStep> steps;
   std::optional<Evaluation> evaluation;  // the newest evaluation

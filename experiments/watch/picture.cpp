@@ -61,8 +61,8 @@ std::string progress(const Metrics& metrics) {
   return text;
 }
 
-// Says that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step. So silence is
-// reported only after ten times the length of a step, and not before ten seconds.
+// Returns a message that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step. So
+// silence is reported only after ten times the length of a step, and not before ten seconds.
 std::string silence(const Metrics& metrics, const View& view) {
   const double usual = metrics.steps.empty() ? 0 : newest(metrics, &WatchedStep::step_time);
   if (metrics.ended() || view.silent_seconds < std::max(10.0, 10 * usual)) return "";

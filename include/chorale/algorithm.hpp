@@ -47,13 +47,13 @@ std::string draw_text(const std::vector<Schedule>& ranks);
 
 // Whether the backend library's own collective ("native") returns the same results as Chorale's algorithms, apart from the
 // rounding of floating-point sums and products. Open MPI's u8 sums saturate, whereas Chorale's u8 sums wrap around. In MPI
-// and NCCL, min and max may drop a NaN, depending on rank order; Chorale's min and max always propagate a NaN. MPI's element
+// and NCCL, min and max can drop a NaN, depending on rank order. Chorale's min and max always propagate a NaN. MPI's element
 // counts are limited to an int.
 bool native_agrees(const Problem& problem, DType dtype, Redop op);
 
 struct Choice {
   std::string algorithm;           // a name in the table of algorithms, or "native"
-  int chunks = 1;                  // the schedule is cut into this many chunks
+  int chunks = 1;                  // number of chunks into which the schedule is split
   std::string why;                 // the reason for the choice, as readable text
   const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
   bool everywhere = false;         // the user requested this name for all collectives that have it

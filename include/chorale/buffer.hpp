@@ -36,7 +36,7 @@ class MemoryRefused : public Error {
   MemoryRefused(const std::string& what, const std::string& numbers, const std::string& fix, std::int64_t room_bytes,
                 std::source_location where = std::source_location::current())
       : Error(Exit::runtime, what, numbers, fix, where), what_(what), numbers_(numbers), room_bytes_(room_bytes) {}
-  std::int64_t room_bytes() const { return room_bytes_; }  // the most bytes that this rank can hold in total
+  std::int64_t room_bytes() const { return room_bytes_; }  // the maximum number of bytes that this rank can hold in total
   Error with_fix(const std::string& fix) const { return {exit(), what_, numbers_, fix, where()}; }
 
  private:

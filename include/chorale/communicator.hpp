@@ -22,8 +22,8 @@
 //   all_gather      own block         n              scatter          all blocks (root) own block
 //   broadcast       n (root)          n              all_to_all       a block for each  a block from each
 //
-// The vector is cut into one block per rank. With `counts`, counts[r] is the number of elements in rank r's block. Without
-// `counts`, the vector is cut evenly. If n is not a multiple of the number of ranks, the first blocks are one element
+// The vector is split into one block per rank. With `counts`, counts[r] is the number of elements in rank r's block. Without
+// `counts`, the vector is split evenly. If n is not a multiple of the number of ranks, the first blocks are one element
 // longer. gather, scatter and all_to_all without `counts` accept only equal blocks.
 //
 // In place. `input` and `output` may be the same vector, either on all ranks or on no rank. In an in-place call, an argument
@@ -103,7 +103,7 @@ class [[nodiscard]] Request {
 };
 
 struct Traffic {                    // this rank's calls and sent bytes on one communicator
-  std::int64_t calls = 0;           // number of calls; if the library cuts a call into pieces, each piece counts as a call
+  std::int64_t calls = 0;           // number of calls; if the library splits a call, each of its parts counts as a call
   std::int64_t bytes_sent = 0;      // bytes sent by the schedules; −1 after a native call, because its bytes are unknown
   std::int64_t bytes_crossing = 0;  // the part of bytes_sent that went to ranks on other hosts; −1: unknown
 };
@@ -125,8 +125,8 @@ class Communicator {
   const Traffic& traffic() const;
 
   // `algorithm` is "auto", "native" or an algorithm's name. The overload with `what` chooses the algorithm of one
-  // collective, and cuts the algorithm's schedule into `chunks` chunks. The overload without `what` applies to every
-  // collective that has an algorithm of that name, and cuts no schedules.
+  // collective, and splits the algorithm's schedule into `chunks` chunks. The overload without `what` applies to every
+  // collective that has an algorithm of that name, and does not split schedules.
   void choose(Collective what, const std::string& algorithm, int chunks = 1);
   void choose(const std::string& algorithm);
   // Runs the caller's own algorithm for this collective. All ranks must choose the same algorithm. The algorithm must
@@ -153,8 +153,8 @@ class Communicator {
   // of one collective must be either all on the device or all on the host.
   void use_device(std::shared_ptr<Memory> device);
 
-  // Not yet stable. Ranks with the same color form a group, ordered by key, then by rank. A rank with a negative color joins
-  // no group and gets an empty handle, for which operator bool is false.
+  // This function is not yet stable. Ranks with the same color form a group, ordered by key, then by rank. A rank with a
+  // negative color joins no group and gets an empty handle, for which operator bool is false.
   Communicator split(int color, int key) const;
   explicit operator bool() const { return state_ != nullptr; }
 

@@ -31,8 +31,8 @@ class Error : public std::runtime_error {
   std::source_location where_;
 };
 
-// Thrown when this rank cannot continue because another rank failed or left first. If the other rank has printed its error,
-// this error need not be printed.
+// Thrown when this rank cannot continue because a different rank failed or left first. If the other rank has printed its
+// error, this error need not be printed.
 class Consequence : public Error {
  public:
   Consequence(std::string what, std::string numbers, std::string fix,

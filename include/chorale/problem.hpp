@@ -42,7 +42,7 @@ inline bool has_root(Collective what) {
          what == Collective::scatter;
 }
 
-// A vector of elements, cut into consecutive blocks, one per rank.
+// A vector of elements that is split into consecutive blocks, one per rank.
 class Blocks {
  public:
   static Blocks even(std::int64_t count, int size);  // sizes differ by at most one
@@ -60,7 +60,7 @@ class Blocks {
 // Returns the host of each of these ranks. Hosts are numbered in the order of their first rank. The result is empty if all
 // of these ranks are on one host.
 std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>& hosts);
-std::vector<int> hosts_among(const std::vector<int>& hosts);  // for all ranks
+std::vector<int> hosts_among(const std::vector<int>& hosts);  // the same for all ranks
 int number_of_hosts(const std::vector<int>& hosts);           // `hosts`: the host of each rank; empty: one host
 
 struct Problem {
@@ -73,7 +73,7 @@ struct Problem {
   Blocks taken = {};            // all_to_all: the received blocks; `blocks` are the sent blocks
   std::vector<int> hosts = {};  // the host of each rank, in any numbering; empty: one host
 
-  // Returns rank 0's problem if `count` elements are cut evenly, which is the most common case. For an all_to_all, `count`
+  // Returns rank 0's problem in the most common case, in which `count` elements are split evenly. For an all_to_all, `count`
   // is the length of one rank's input, and all blocks have count / size elements.
   static Problem even(Collective what, std::int64_t count, int size, int root = 0, bool in_place = false,
                       std::vector<int> hosts = {});

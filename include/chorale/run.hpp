@@ -34,15 +34,15 @@ class Runtime {
   int rank() const { return rank_; }
   int size() const { return size_; }
   int launched_rank(int rank) const;      // the number of `rank` among all launched ranks
-  Flight* flight() const;                 // this rank's flight recorder; null without a guard
+  Flight* flight() const;                 // this rank's flight recorder; null if no guard process watches this rank
   void now(std::string_view what) const;  // records this rank's activity in the flight recorder
 
-  // Ends all ranks at once. If only this rank ended, the other ranks would wait for it forever.
+  // Ends all ranks immediately. If only this rank ended, the other ranks would wait for it forever.
   [[noreturn]] void abort(int exit_code) const;
   [[noreturn]] void abort(const std::exception& error) const;  // prints the error first
 
-  // For the library itself: returns a duplicate of MPI_COMM_WORLD, or a communicator of some of its ranks. The return type
-  // is an MPI type, so the function is defined in src/base/mpi.hpp, which includes <mpi.h>.
+  // Used by the library itself. Returns a duplicate of MPI_COMM_WORLD, or a communicator of some of its ranks. The return
+  // type is an MPI type, so the function is defined in src/base/mpi.hpp, which includes <mpi.h>.
   auto world() const;
 
  private:

@@ -77,7 +77,7 @@ class Schedule {
   // `output` serve as the input and output of `part`.
   void append(const Schedule& part, const std::vector<int>& members, Range input, Range output);
 
-  // Public for code that runs the steps, and for tests that corrupt a step.
+  // Public, because code that runs the steps and tests that corrupt a step need it.
   std::vector<Step> steps;
 
   const Problem& problem() const { return problem_; }
@@ -100,7 +100,8 @@ class Schedule {
 // input range may overlap an output range.
 bool same_start(const Problem& problem, const Range& a, const Range& b);  // both begin at the same element
 bool overlap(const Problem& problem, const Range& a, const Range& b);     // at least one element is in both
-bool conflict(const Problem& problem, const Step& a, const Step& b);      // one step writes what the other reads or writes
+bool conflict(const Problem& problem, const Step& a, const Step& b);      // one step writes elements that the other reads or
+                                                                          // writes
 
 inline Range input(std::int64_t first, std::int64_t count) { return {Place::input, first, count}; }
 inline Range output(std::int64_t first, std::int64_t count) { return {Place::output, first, count}; }

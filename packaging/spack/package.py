@@ -2,7 +2,7 @@
 
    spack repo create chorale-repo && mkdir -p chorale-repo/packages/chorale       once; Spack prints the folder
    cp packaging/spack/package.py chorale-repo/packages/chorale/ && spack repo add chorale-repo
-   spack dev-build chorale@0.2.0 +ucx                                             in the folder of the checkout
+   spack dev-build chorale@0.3.0 +ucx                                             in the folder of the checkout
 """
 from spack_repo.builtin.build_systems.cuda import CudaPackage
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
@@ -15,7 +15,7 @@ class Chorale(MakefilePackage, CudaPackage):
 
     license("MIT")
 
-    version("0.2.0")
+    version("0.3.0")
 
     variant("cuda", default=False, description="Build the GPU code as a plugin")
     variant("nccl", default=False, description="Build the backend nccl, for several GPUs")

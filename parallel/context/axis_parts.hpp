@@ -1,6 +1,6 @@
 // Divides the ranks of an axis into parts of equal size, so that a scheme can communicate within each part. All ranks of the
-// axis make the same calls, in which no rows are sent between parts. So the parts need no communicators of their own, and
-// plans and accounts still count the calls of the axis.
+// axis make the same calls, and these calls send no rows between parts. So no part needs a separate communicator, and plans
+// and accounts still count the calls of the axis.
 //
 //   rank of the axis      0 1 2 3              0 1 2 3
 //   parts by host         a a b b   across()   c d c d      across() joins ranks with the same index in their part; a
@@ -25,7 +25,7 @@ class AxisParts {
   bool is_whole() const { return parts_ == 1; }
   const std::vector<std::int64_t>& part_of() const { return part_of_; }
   std::int64_t part_of(std::int64_t rank) const { return part_of_[static_cast<std::size_t>(rank)]; }
-  std::int64_t index(std::int64_t rank) const { return index_[static_cast<std::size_t>(rank)]; }  // index within its part
+  std::int64_t index(std::int64_t rank) const { return index_[static_cast<std::size_t>(rank)]; }  // index within the part
   std::int64_t part() const { return part_of(axis_.rank()); }                                     // this rank's part
   std::int64_t rank() const {
     return index(axis_.rank());

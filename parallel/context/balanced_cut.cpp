@@ -14,15 +14,16 @@ struct CutBlock {
   std::int64_t work;
 };
 
-// Twice the number of (query, key) pairs in which a query of these tokens sees the key. A token's pair with its own key
-// counts as half, so the result is an integer.
+// Returns twice the number of (query, key) pairs in which a query of these tokens can attend to the key. A token's pair with
+// its own key counts as half, so the result is an integer.
 std::int64_t work_of(std::span<const std::int32_t> positions) {
   std::int64_t work = 0;
   for (const std::int32_t position : positions) work += 2 * std::int64_t{position} + 1;
   return work;
 }
 
-// Among the ranks that have room, the first one with the least work so far.
+// Returns the rank with the least work so far among the ranks that have room. If several ranks have equally little work,
+// returns the first of them.
 std::size_t least_busy(const Numbers& work, const Numbers& room) {
   std::size_t best = work.size();
   for (std::size_t rank = 0; rank < work.size(); ++rank)

@@ -1,6 +1,6 @@
 // Divides packed samples among context-parallel ranks so that all ranks have similar attention load. A token's causal load
-// is the number of tokens before it in its document. So a block late in a sample is cheap if its document has just begun,
-// and any fixed cut is uneven:
+// is the number of tokens before it in its document. So a block near the end of a sample is cheap if its document has just
+// begun. Any fixed assignment of blocks to ranks is therefore uneven:
 //
 //   2 ranks, 8 blocks    a a a a a|b b c      each block belongs to document a, b or c
 //   load                 1 3 5 7 9 1 3 1      load of each block
@@ -8,10 +8,10 @@
 //   balanced             1 0 1 1 0 1 0 0      rank 0: 16, rank 1: 14
 //
 // The blocks of all samples in the micro-batch are assigned in order of decreasing load. Each block is assigned to the rank
-// with the least load so far that still has room in the sample (Graham's LPT rule; Graham 1969). So the loads of different
-// samples balance each other. In every sample, a rank has room for as many blocks as under the usual cut, and a short last
-// block stays on its usual rank. So tensors keep their shapes, and plans need not know the documents. A sample that is one
-// document gets the usual cut.
+// with the least load so far that still has room in the sample (Graham's LPT rule; Graham 1969). So a high load in one
+// sample is offset by a low load in a different sample. In every sample, a rank gets as many blocks as under the usual cut
+// (zigzag or contiguous). A short last block stays on its usual rank. So tensors keep their shapes, and plans need not know
+// the documents. A sample that consists of one document gets the usual cut.
 //
 // Every rank reads complete samples, so all ranks compute the same cuts without communication. The computation takes one
 // pass over the positions of the tokens.

@@ -1,6 +1,6 @@
 // Context parallelism: ranks divide the tokens of each sequence. Every layer but attention processes each token separately.
-// So only attention and some expert routers (divided_sequences.cpp) communicate. Each scheme is one file, which defines how
-// a rank's queries reach the keys of other ranks.
+// So only attention and some expert routers (divided_sequences.cpp) communicate. Each scheme is one file. The file defines
+// how queries are combined with the keys of other ranks.
 //
 //             sends, forward, per layer and rank         method
 //   gather    2·h_kv·(s/c)·(c−1) elements                all keys and values are gathered, in the order of the tokens
@@ -8,10 +8,10 @@
 //   ring      the same as gather                         keys and values circulate; a rank never has all of them at once
 //   ulysses-ring   (ulysses_ring.cpp)                    ulysses among the ranks of a host, ring from host to host
 //
-// Here c ranks divide s tokens evenly; h and h_kv are the widths of all query heads and of all key heads. TokenCut (cut.hpp)
-// states which tokens a rank has. A scheme is constructed with a cut that gives the number of tokens of each rank in every
-// sample. If Context::cuts is set, each sample of the micro-batch has its own cut, and cut_of (sequence_order.hpp) returns
-// the cut of a sample.
+// Here c ranks divide s tokens evenly; h and h_kv are the widths of all query heads and of all key heads. A TokenCut
+// (cut.hpp) states which tokens of a sequence a rank has. A scheme is constructed with a TokenCut, which gives the number of
+// tokens of each rank in every sample. If Context::cuts is set, each sample of the micro-batch has its own cut, and cut_of
+// (sequence_order.hpp) returns the cut of a sample.
 #pragma once
 #include <memory>
 
@@ -24,12 +24,12 @@
 
 namespace chorale {
 
-// Returns why ranks on these hosts cannot use the scheme; nullopt if they can. `hosts`: the host of each rank of the layout;
-// empty: all are on one host.
+// Returns the reason why ranks on these hosts cannot use the scheme, or nullopt if they can. `hosts`: the host of each rank
+// of the layout; empty: all ranks are on one host.
 MaybeMisfit misfit_on_hosts(const ContextOptions& options, const ModelShape& shape, const Layout& layout,
                             const std::vector<int>& hosts);
-// Returns the options for a plan that is made before the hosts of the ranks are known. The largest `inner` that fits
-// replaces 0.
+// Returns the options for a plan that is made before the hosts of the ranks are known. If options.inner is 0, the largest
+// value that fits replaces it.
 ContextOptions before_hosts_are_known(ContextOptions options, const ModelShape& shape, const Layout& layout);
 // The scheme of this mesh; null if there are no context-parallel ranks. `cut` must outlive the scheme. Throws a usage error
 // if the ranks' hosts do not suit the scheme.
@@ -44,11 +44,12 @@ std::vector<std::int64_t> ranks_by_host(const std::vector<int>& hosts, std::int6
 // Provides complete sequences to layers other than attention.
 std::unique_ptr<SequenceRows> divided_sequences(Axis& axis, const TokenCut& cut);
 
-// Constructors of the schemes. `cut` divides a sequence among all ranks of the axis.
+// Constructors of the schemes. `cut` states how all ranks of the axis divide a sequence.
 std::unique_ptr<AttentionScheme> gather_context(const AxisParts& whole, const TokenCut& cut);
 std::unique_ptr<AttentionScheme> ulysses_context(const AxisParts& whole, const TokenCut& cut);
 std::unique_ptr<AttentionScheme> ulysses_ring_context(const AxisParts& hosts, const TokenCut& cut);
-// Runs a ring within each part. `cut` divides a sequence among the ranks of a part, by their indices.
+// Runs a ring within each part. `cut` states how the ranks of a part divide a sequence. It numbers the ranks by their
+// indices in the part.
 std::unique_ptr<AttentionScheme> ring_context(const AxisParts& rings, const TokenCut& cut);
 // Runs Ulysses within each part. Between the two exchanges of heads, `attention` connects the ranks of different parts;
 // null: there is only one part.

@@ -1,5 +1,6 @@
 // Provides complete sequences to layers other than attention (layers/sequence_rows.hpp), by an all-gather of each rank's
-// rows. With b samples of s tokens, c ranks with even shares and rows of n elements, a rank sends n·b·(s/c)·(c−1) elements.
+// rows. Let c ranks divide b samples of s tokens evenly, and let a row have n elements. Then a rank sends n·b·(s/c)·(c−1)
+// elements.
 #include "layers/context.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"

@@ -1,11 +1,12 @@
 // Context parallelism by gathering keys and values (Llama 3). Every rank gathers all keys and computes attention for its own
-// queries. A query processes the keys in the same order as on one rank, so results are bit-identical to one rank.
+// queries. A query processes the keys in the same order as in a run on one rank, so the results are bit-identical.
 //
 //   forward    keys here ─ all-gather ─▶ keys of the sequence ─ attention ─▶ out
 //   backward   the same all-gather again, then   dkeys of the sequence ─ reduce-scatter ─▶ dkeys here
 //
-// With keys and values of h_kv elements each, b samples and even shares, a rank sends 2·h_kv·b·(s/c)·(c−1) elements forward
-// and twice as many backward. The gathered keys are workspace and are not kept for the backward pass.
+// Let c ranks divide b samples of s tokens evenly, and let a key and a value have h_kv elements each. Then a rank sends
+// 2·h_kv·b·(s/c)·(c−1) elements forward and twice as many backward. The gathered keys are workspace and are not kept for the
+// backward pass.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 

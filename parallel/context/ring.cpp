@@ -7,12 +7,14 @@
 //   rank 2     k2    k1    k0    k3           and reach the keys' own rank after the last step
 //   rank 3     k3    k2    k1    k0
 //
-// A rank skips runs of keys that none of its queries sees. If each sample has its own cut (balanced_cut.hpp), samples are
-// computed one by one, and a rank also skips runs of other documents. The rounding of partial results depends on the number
-// of ranks, so exact numerics refuses this scheme. With 16-bit models, partial results are f32.
+// A rank skips ranges of keys that the causal mask hides from all of its queries. If each sample has its own cut
+// (balanced_cut.hpp), samples are computed one by one, and a rank also skips keys of documents to which none of its queries
+// belongs. The rounding of partial results depends on the number of ranks, so exact numerics refuses this scheme. In 16-bit
+// models, partial results are stored in f32.
 //
-// With keys and values of h_kv elements each, b samples and even shares of c ranks, a rank sends 2·h_kv·b·(s/c)·(c−1)
-// elements forward. In the backward pass, the rank sends the keys and values again, and also their gradients.
+// Let c ranks divide b samples of s tokens evenly, and let a key and a value have h_kv elements each. Then a rank sends
+// 2·h_kv·b·(s/c)·(c−1) elements forward. In the backward pass, the rank sends the keys and values again, and also their
+// gradients.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 #include "src/math/cast.hpp"
@@ -87,7 +89,8 @@ class Ring final : public AttentionScheme {
   }
 
  private:
-  // Rows that every rank passes on to the next rank. At step i, rank r holds the rows of rank r − i.
+  // Rows that circulate: in each step, every rank sends the rows that it holds to the next rank. At step i, rank r holds the
+  // rows of rank r − i.
   struct Passing {
     const Ring& ring;
     Tensor here;
@@ -127,8 +130,8 @@ class Ring final : public AttentionScheme {
     return y;
   }
 
-  // Calls f for each run of this step's keys that a query of this rank sees. Each call covers all samples with the same cut.
-  // rows(t) returns the rows of t that belong to the queries of these samples.
+  // Calls f for each range of this step's keys to which a query of this rank attends. Each call covers all samples that
+  // ranks divide in the same way. rows(t) returns the rows of t that belong to the queries of these samples.
   template <class F>
   void each_run(const Tensor& qkv, const Tensor& keys, const AttentionCall& call, std::int64_t step, const Context& context,
                 F&& f) const {
@@ -155,7 +158,7 @@ class Ring final : public AttentionScheme {
   }
 
   AxisParts ring_;
-  TokenCut cut_;  // divides samples with the same cut among the ranks of a ring
+  TokenCut cut_;  // how the ranks of a ring divide the samples that have the same cut
 };
 
 }  // namespace

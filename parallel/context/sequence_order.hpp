@@ -12,14 +12,13 @@ namespace chorale {
 // The number of samples in a micro-batch, if this rank has `rows` rows of it.
 inline std::int64_t samples_of(std::int64_t rows, const Context& context) { return rows / context.tokens.tokens; }
 
-// Returns how the ranks divide a sample of the micro-batch. `usual`: the cut of all samples if samples have no separate
-// cuts.
+// Returns how the ranks divide this sample of the micro-batch. `usual`: the result if Context::cuts is not set.
 inline const TokenCut& cut_of(std::int64_t sample, const TokenCut& usual, const Context& context) {
   return context.cuts ? context.cuts->at(static_cast<std::size_t>(sample)) : usual;
 }
 
 std::vector<std::int64_t> rows_of_ranks(const TokenCut& cut, std::int64_t samples);
-// by_sequence() and by_rank() return x itself if both orders are the same.
+// by_sequence() and by_rank() convert x to the named order. They return x itself if the two orders are the same.
 Tensor by_sequence(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context,
                    Category category = Category::workspace);
 Tensor by_rank(const Tensor& x, const TokenCut& cut, std::int64_t samples, Context& context);

@@ -10,7 +10,7 @@
 //   rank 3    ■ ■ ■ ■                   └─┘  └─┘  └─┘  └─┘
 //                                     rank 0  …        rank 3
 //
-// Attention gets the same input as on one rank, so results are bit-identical to one rank. Let h be the width of all query
+// Attention gets the same input as in a run on one rank, so the results are bit-identical. Let h be the width of all query
 // heads and h_kv that of all key heads. With c ranks, a rank then sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as
 // many backward. The rank keeps the exchanged tensors for the backward pass. In ulysses_ring.cpp, the ranks of a host
 // exchange heads in the same way for the tokens of the host, and attention itself is a ring of hosts.
@@ -89,7 +89,7 @@ class Ulysses final : public AttentionScheme {
     return y;
   }
 
-  // The attention call on all tokens of the part, but with only some of the heads.
+  // The attention call for all tokens of the part, but for only this rank's share of the heads.
   struct Whole {
     Whole(const Ulysses& scheme, const AttentionCall& part, const Context& outer)
         : shape(scheme.part_of(part.shape)), dropout(part.dropout), context(outer), call{shape, dropout, part.keys} {
@@ -108,7 +108,8 @@ class Ulysses final : public AttentionScheme {
     AttentionCall call;
   };
 
-  // Each rank puts its key gradients at its group's place among all groups, so that a reduce-scatter can add them.
+  // Each rank writes its key gradients into a tensor with the key columns of all groups, at the columns of its group. So a
+  // reduce-scatter can add the gradients.
   Tensor backward_of_copies(const Tensor& dout, const AttentionCall& call, Whole& whole, Context& context) const {
     require(part_.is_whole(), "only ranks of a whole axis can share key heads");
     const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
@@ -164,10 +165,10 @@ class Ulysses final : public AttentionScheme {
   }
 
   AxisParts part_;                              // the ranks of a part exchange heads for tokens
-  const TokenCut& cut_;                         // divides sequences among all ranks
-  TokenCut within_;                             // divides the part's tokens among its ranks
-  std::vector<std::int64_t> places_;            // places of the part's tokens in the sequence
-  std::unique_ptr<AttentionScheme> attention_;  // connects ranks of different parts; empty: there is one part
+  const TokenCut& cut_;                         // how all ranks of the axis divide a sequence
+  TokenCut within_;                             // how the ranks of the part divide the part's tokens
+  std::vector<std::int64_t> places_;            // positions of the part's tokens in the sequence
+  std::unique_ptr<AttentionScheme> attention_;  // connects ranks of different parts; null: there is only one part
 };
 
 }  // namespace

@@ -14,9 +14,9 @@
 //   within a host     2·(2h + 2h_kv)·b·(s/c)·(u−1)/u     as ulysses in a host
 //   across hosts      6·h_kv/u·b·s·(r−1)/r               as a ring of r ranks with h_kv/u: keys twice, gradients once
 //
-// Plain ulysses sends 2·(2h + 2h_kv)·b·(s/c)·(r−1)/r across hosts. So across hosts this scheme sends less if
-// r < ⅔(1 + h/h_kv). The number of key heads must be a multiple of u, but not of c. A rank keeps as many bytes as under
-// ulysses. Partial results are merged as in ring.cpp, so exact numerics refuses this scheme.
+// Plain ulysses sends 2·(2h + 2h_kv)·b·(s/c)·(r−1)/r across hosts. So this scheme sends less across hosts if r < ⅔(1 +
+// h/h_kv). The number of key heads must be a multiple of u, but not of c. A rank keeps as many bytes for the backward pass
+// as under ulysses. Partial results are merged as in ring.cpp, so exact numerics refuses this scheme.
 //
 // A host has the tokens of all its ranks. Under zigzag, adjacent ranks have adjacent chunks, so hosts have equal load.
 #include <algorithm>

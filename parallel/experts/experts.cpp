@@ -11,9 +11,9 @@
 namespace chorale {
 namespace {
 
-// Maps the rows of `here` between two orders. Rows arrive in blocks that each have one source and one expert. The experts
-// need rows sorted by (own expert, source rank). Calls visit(first row in arrival order, first row in sorted order, number
-// of rows) for each block.
+// Maps the rows of `here` between two orders. Rows arrive in blocks. All rows of a block come from one source rank and
+// belong to one expert. The experts need rows sorted by (own expert, source rank). Calls visit(first row in arrival order,
+// first row in sorted order, number of rows) for each block.
 template <class Order, class Visit>
 void each_block(const ExpertRows& here, std::int64_t sources, const Order& order, Visit visit) {
   const std::int64_t leaves = here.leaves / sources;  // number of leaves of one source

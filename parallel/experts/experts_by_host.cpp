@@ -137,8 +137,8 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
   }
   axis_.all_to_all(sent, got, way->across);
   if (!plans) {
-    // The rows that this rank forwards within its host are sorted by (expert, source, token). `next` begins with the first
-    // place of each (expert, source).
+    // The rows that this rank forwards within its host are sorted by (expert, source, token). Initially, `next` holds the
+    // index of the first row of each (expert, source).
     const std::vector<std::int64_t> sources = sources_of(me);
     std::vector<std::int32_t> next(index(home.experts * ranks));
     std::int64_t first = 0;

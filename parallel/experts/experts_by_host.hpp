@@ -1,6 +1,6 @@
 // With dispatch by host, a token is sent at most once to each other host, even if several of its experts are on that host.
-// One rank of that host, the lane, forwards the token to the ranks of its experts. Dispatch by host helps because links
-// between hosts are slower than links within a host, and tokens often have several experts on a host.
+// One rank of that host, the lane, forwards the token to the ranks of its experts. Dispatch by host is useful if links
+// between hosts are slower than links within a host and tokens often have several experts on one host.
 //
 //   source                     lane on the experts' host                 rank of the experts
 //   x of its tokens ─ across ─▶ x of many sources' tokens ─┐
@@ -21,13 +21,13 @@
 
 namespace chorale {
 
-// The route of one micro-batch's tokens, from the view of one rank. take_rows (src/math/slots.hpp) explains tables of
-// places.
+// The route of one micro-batch's tokens, from the view of one rank. In the three tables, each entry is the index of a row,
+// or −1; take_rows (src/math/slots.hpp) reads such tables as `places`.
 struct WayByHost {
   RowsBetween across, within;
-  std::vector<std::int32_t> leaving;  // [tokens, hosts]: places of this rank's tokens among the rows that leave its host
-  std::vector<std::int32_t> own;      // [tokens, k]: places of this rank's tokens among the rows that this rank forwards
-  std::vector<std::int32_t> landed;   // [rows from other hosts, k]: places of these rows among the rows that this rank
+  std::vector<std::int32_t> leaving;  // [tokens, hosts]: rows of this rank's tokens among the rows that leave its host
+  std::vector<std::int32_t> own;      // [tokens, k]: rows of this rank's tokens among the rows that this rank forwards
+  std::vector<std::int32_t> landed;   // [rows from other hosts, k]: rows of these tokens among the rows that this rank
                                       // forwards
 };
 
@@ -42,14 +42,14 @@ class ExpertsByHost final : public ExpertParallel {
   // The experts [tokens, k] of a rank's tokens; −1 for a dropped choice. The experts of other ranks' tokens are known only
   // in a plan.
   std::vector<std::int32_t> experts_of_tokens(std::int64_t source, const Routing& routing, const Context& context) const;
-  // Whether each token has any of its k experts on each host: [tokens, hosts]. `each`: the number of experts per rank.
+  // A table [tokens, hosts]: whether the host has any of the token's k experts. `each`: the number of experts per rank.
   std::vector<char> hosts_of_tokens(const std::vector<std::int32_t>& experts, std::int64_t k, std::int64_t each) const;
   // The integers that a rank sends to all other ranks: its counts, and the number of its tokens that have experts on each
   // host.
   std::vector<std::int64_t> numbers_of(std::int64_t source, const ExpertRows& home, const Routing& routing,
                                        const Context& context) const;
   std::size_t host_of(std::int64_t rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
-  std::int64_t lane(std::int64_t source, std::size_t host) const;  // on the source's own host, the source itself
+  std::int64_t lane(std::int64_t source, std::size_t host) const;  // on the source's own host: returns `source`
   std::vector<std::int64_t> sources_of(std::int64_t rank) const;   // sources that use this rank as their lane, including
                                                                    // this rank
 

@@ -15,7 +15,7 @@ struct ScriptTransfer {
   std::vector<int> ranks;       // as ranks of the world
   std::vector<int> hosts;       // the hosts of these ranks, each listed once
   int missing = 0;              // number of ranks that must still begin the call before it runs
-  double left = 0;              // remaining seconds if nothing else ran
+  double left = 0;              // remaining seconds if no other call or work ran
   double seconds = 0;           // the price of the call: `left` at its start
   std::map<int, double> links;  // seconds for which the call occupies the link of each host; empty on one host
 
@@ -89,8 +89,8 @@ class Simulation {
     return seconds;
   }
 
-  // The k-th call of a group is the same call on all its ranks. Likewise, the k-th message from one rank to another is the
-  // same on both.
+  // The k-th calls of all ranks of a group are the same call. Likewise, the k-th send from rank a to rank b matches the k-th
+  // receive on b from a.
   int begin(int rank, const Script::Call& call) {
     const RankGroup& group = *groups_.at({rank, call.group});
     const bool message = call.from >= 0;
@@ -148,8 +148,8 @@ class Simulation {
   // The speed of a call to other hosts while it needs the rank's core.
   double pace_of_call(int rank) const { return core_of(rank) / (works_[index(rank)] + std::max(1.0, calls_[index(rank)])); }
 
-  // Seconds of the call's price that pass per simulated second. The price already assumes that the call's own ranks share
-  // cores.
+  // The speed of a transfer: the seconds of its price that elapse per simulated second. The price already assumes that the
+  // call's own ranks share cores.
   double speed_of(const ScriptTransfer& transfer) const {
     const bool is_far = transfer.hosts.size() > 1;
     double slowest = 1;
@@ -174,7 +174,7 @@ class Simulation {
     for (const int t : running_) step = std::min(step, transfers_[index(t)].left / speed_of(transfers_[index(t)]));
     if (step == std::numeric_limits<double>::infinity()) return false;
     now_ += step;
-    constexpr double nothing = 1e-12;  // seconds that may remain because of rounding
+    constexpr double nothing = 1e-12;  // seconds that can remain because of rounding
     std::vector<int> free;
     for (int rank = 0; rank < size(); ++rank) {
       if (!computes(rank)) continue;
@@ -217,8 +217,8 @@ class Simulation {
   std::vector<ScriptTransfer> transfers_;
   std::vector<int> running_, on_link_;  // transfers that run; number of calls on each host's link
   std::vector<double> wanted_;          // cores that the ranks of each machine need
-  // One entry per rank. works_: 1 if the rank computes or takes part in a call on its host. calls_: the share of the time in
-  // which the rank's calls to other hosts need its core, if nothing slows these calls.
+  // One entry per rank. works_: 1 if the rank computes or takes part in a call on its host. calls_: the fraction of the time
+  // for which calls to other hosts need the rank's core, if these calls run at full speed.
   std::vector<double> works_, calls_;
   double now_ = 0;
 };

@@ -10,7 +10,8 @@
 //
 // A call between ranks of one host counts as work of these ranks, so it shares their cores. A call between hosts needs its
 // ranks' cores whenever its link is not busy (Script::Call::link). Calls within a host and calls between hosts progress
-// while their ranks compute. While a call to another host needs a rank's core, the rank's own work gets half of that core.
+// while their ranks compute. While a call to a different host needs a rank's core, the rank's own work gets half of that
+// core.
 #pragma once
 #include <vector>
 

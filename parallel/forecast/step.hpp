@@ -1,13 +1,13 @@
-// Predicts the time of a training step from the prices in the machine file. The code of Training runs on phantom tensors,
-// once per stage and context rank, and records a script (script.hpp). The scripts of all ranks are then simulated
-// (simulation.hpp).
+// Predicts the time of a training step from the prices in the machine file. The code of Training runs on phantom tensors
+// (tensors without memory), once per stage and context rank. It records a script (script.hpp). The scripts of all ranks are
+// then simulated (simulation.hpp).
 //
 //   Training on phantoms ──▶ scripts ──┐
 //   [[compute]]  speed of a core ──────┼──▶ simulate ──▶ seconds
 //   [[level]]    time of each call ────┘
 //
-// There is no prediction for numerics other than fast, for GPUs, or for more ranks than forecast::most_ranks. The prediction
-// assumes that reading data takes no time, and that all ranks with equal stage and context rank take the same time.
+// Only steps on CPUs with fast numerics and at most forecast::most_ranks ranks can be predicted. The prediction assumes that
+// reading data takes no time, and that all ranks with equal stage and context rank take the same time.
 #pragma once
 #include "parallel/forecast/simulation.hpp"
 #include "parallel/plan/plan.hpp"
@@ -22,8 +22,8 @@ struct StepForecast {
 
 StepForecast forecast_step(const PlanRequest& request);
 
-// The speed of one core for each kind of work, from the measurement with the most similar number of ranks; nullopt if the
-// machine file has no rates for this type.
+// Returns the speed of one core for each kind of work. The speed comes from the measurement whose number of ranks is
+// closest. Returns nullopt if the machine file has no rates for this type.
 std::optional<Speeds> speeds_of(const Machine& machine, DType compute, int ranks);
 
 }  // namespace chorale

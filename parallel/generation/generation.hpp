@@ -14,7 +14,7 @@
 // the complete cache. All ranks compute every later token.
 //
 // Traffic per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one all-reduce of the logits, and
-// the token itself. Under ep, each layer of experts also sends up to 2·k·h elements.
+// the token itself. Under ep, a rank also sends up to 2·k·h elements per expert layer.
 #pragma once
 #include <functional>
 #include <optional>
@@ -40,9 +40,9 @@ struct GenerationOptions {
 };
 
 void require_generates(const Layout& layout);  // throws a usage error for sequence parallelism
-// The peak bytes on the rank that needs the most memory, if `tokens` tokens are read at once. For each stage and context
-// rank, only the last tensor-parallel rank is planned. Runs the code of Generator on phantom memory, which allocates
-// nothing.
+// Returns the peak memory, in bytes, of the rank that needs the most memory when it reads `tokens` tokens in one pass. For
+// each stage and context rank, only the last tensor-parallel rank is planned. Runs the code of Generator on phantom memory,
+// which allocates nothing.
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {
@@ -52,15 +52,15 @@ class Generator {
 
   const Mesh& mesh() const { return mesh_; }
   const Ledger& ledger() const { return ledger_; }
-  std::vector<Owned> weights() const;  // the caller must load them, because they are uninitialized
+  std::vector<Owned> weights() const;  // the uninitialized weights of this rank, which the caller must load
 
   // Calls `on_token` for each token as soon as it is drawn. If `on_token` returns false, generation ends. All ranks of a
   // replica pass the same token to `on_token`, which must return the same answer on all ranks of the replica. All replicas
   // call `generate` together; a replica that has no text to generate passes a count of 0.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
                                      const std::function<bool(std::int32_t)>& on_token);
-  // Reads `tokens`, which follow the tokens that were read before. The last stage returns the logits of the next token, and
-  // other stages return an empty vector.
+  // Appends `tokens` to the tokens that were read before, and processes them. The last stage returns the logits of the next
+  // token, and other stages return an empty vector.
   std::vector<float> read(const std::vector<std::int32_t>& tokens);
   void forget() { cache_.past = 0; }
 

@@ -1,6 +1,6 @@
 // Draws one token. Temperature divides the logits (0: always the most likely token). Top-k keeps the k most likely tokens.
-// Top-p keeps the fewest tokens whose probabilities add up to p (Holtzman et al. 2020). The draw is a function of the seed
-// and the token's number.
+// Top-p keeps the fewest tokens whose probabilities add up to p (Holtzman et al. 2020). The random number of a draw depends
+// only on the seed and the index of the token.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,29 +1,30 @@
-// The table of axes: the directions in which the ranks of a run may share a model and its data. A row holds everything that
-// the rest of the program knows about an axis. Layout words, flags, the list of legal layouts, the mesh, `--backend tp=…`
-// and a record's coordinates are derived from the rows. To add an axis, add a row. If the axis does more than divide the
-// batch, also add a file with its strategy.
+// The table of axes. The ranks of a run can share a model and its data along these axes. A row of the table holds everything
+// that the rest of the program knows about an axis. Layout words, flags, the list of legal layouts, the mesh, `--backend
+// tp=…` and a record's coordinates are derived from the rows. To add an axis, add a row. If the axis does more than divide
+// the batch, also add a file with its strategy.
 //
-// The table describes two grids of the same ranks: one for the dense layers, one for layers of experts. An axis belongs to
-// one grid or to both; in either grid, the product of the axis sizes is the number of ranks.
+// The table describes two grids of the same ranks: one for the dense layers, and one for the expert layers. An axis belongs
+// to one grid or to both; in either grid, the product of the axis sizes is the number of ranks.
 //
 //                outermost                       innermost
 //   dense        pp     rep     dp       cp      tp             dp · cp = edp · ep
 //   experts      pp     rep     edp      ep      tp
 //   depth        0      1       2        3       4
 //
-// So ranks that hold copies of a dense layer hold different experts if their ep coordinates differ. No word or flag names
-// the size of edp, because it follows from the other sizes. Without ep, both grids are the same, and the axes that belong
-// only to the expert grid have no groups.
+// So two ranks with copies of a dense layer hold different experts if their ep coordinates differ. A layout word or flag
+// never gives the size of edp, because this size follows from the other sizes. Without ep, both grids are the same, and the
+// axes that belong only to the expert grid have no groups.
 //
-// ZeRO shards along dp and cp, and for experts along edp. The axis rep repeats those groups of ranks, so ranks along rep
-// hold the same shards. So the number of data-parallel replicas is dp times rep. Under ZeRO-3 this is the hybrid sharding of
-// FSDP (HSDP) and MiCS. rep and dp are separate axes because their calls differ. Calls along rep connect different ranks,
+// ZeRO shards dense layers along dp and cp, and experts along edp. Ranks that differ only along rep hold the same shards. So
+// the number of data-parallel replicas is dp times rep. Under ZeRO-3, a rep larger than 1 is the hybrid sharding of FSDP
+// (HSDP) and MiCS. rep and dp are separate axes because their calls differ. Calls along rep connect different ranks,
 // possibly on other hosts and with a different backend, and happen only once per step. rep is outside dp, so that the ranks
 // that gather values in every micro-batch are neighbors.
 //
-// Axes are usually ordered by depth. An AxisOrder states a different order: it names axes from the outermost to the
-// innermost. The named axes exchange places among themselves, and all unnamed axes keep their places: tp,pp means
-// tp,rep,dp,cp,pp. But axes that belong to only one grid (dp, cp, ep, edp) stay together: tp,dp means pp,rep,tp,dp,cp.
+// Axes are usually ordered by depth. An AxisOrder states a different order by naming axes from the outermost to the
+// innermost. The named axes exchange positions among themselves, and all unnamed axes keep their positions. For example,
+// tp,pp means tp,rep,dp,cp,pp. But axes that belong to only one grid (dp, cp, ep, edp) stay together. For example, tp,dp
+// means pp,rep,tp,dp,cp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -55,7 +56,7 @@ struct AxisRow {
   const char* deepspeed = "";   // DeepSpeed's section for the axis
   const char* deepspeed_remark = "";
 
-  // Whether the axis's size follows from all other sizes, so that no layout word or flag names it.
+  // Whether the size of the axis always follows from the other sizes. If so, layout words and flags never give it.
   bool follows() const { return takes_rest && grids == expert_grid; }
   // The value in Layout::sizes if no word or flag gives the size; 0: to be inferred.
   std::int64_t unnamed_size() const { return takes_rest && !follows() ? 0 : 1; }
@@ -84,19 +85,19 @@ class AxisTable {
 
   AxisSet in_grids(unsigned grids) const;  // the axes that belong to at least one of `grids`
   AxisSet dividing(Divides what, unsigned grids = dense_grid) const;
-  // The axes that divide the batch or its tokens. Along such an axis, the ranks hold copies of a parameter and sum its
-  // gradient, unless the axis cuts the parameter.
+  // The axes that divide the batch or its tokens. The ranks along such an axis hold copies of a parameter and sum its
+  // gradient, unless the parameter is sharded along the axis.
   AxisSet holding_copies(unsigned grids) const;
   AxisSet sharding() const;   // the axes along which ZeRO shards
-  AxisSet repeating() const;  // the axes that repeat the groups among which ZeRO shards
-  // The grid of a parameter that is cut along the axes `cut`: the dense grid, unless `cut` contains an axis outside the
-  // dense grid.
+  AxisSet repeating() const;  // the axes along which ranks hold the same ZeRO shards
+  // Returns the grid to which a parameter belongs. `cut`: the axes along which the parameter is sharded. If all these axes
+  // are in the dense grid, returns the dense grid; otherwise returns the expert grid.
   unsigned grid_of(AxisSet cut) const;
 
   // Reads tp,dp or tp-dp. Throws a usage error if a name is unknown or repeated, or if there is only one name.
   AxisOrder parse_order(std::string_view text, char separator) const;
-  // Returns a depth for each row of the table: axes with smaller depths are further out. Only depths of axes in the same
-  // grid can be compared.
+  // Returns a depth for each row of the table. Of two axes, the one with the smaller depth is further out. Only depths of
+  // axes in the same grid can be compared.
   std::array<int, most_axes> depths(const AxisOrder& order) const;
 
  private:

@@ -24,7 +24,7 @@ std::int64_t stride_of(const Layout& l, std::size_t row) {
   return stride;
 }
 
-// The rows of a set, from the outermost axis to the innermost.
+// Returns the table rows of the axes in a set, from the outermost axis to the innermost.
 std::vector<std::size_t> inwards(const Layout& l, AxisSet set) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
@@ -47,7 +47,7 @@ std::int64_t number_of(const Layout& l, const Coordinates& place, AxisSet set) {
   return number;
 }
 
-// The sets of a single axis that have groups.
+// Returns each axis that has groups, as a set of one axis.
 std::vector<AxisSet> single_axes(const Layout& l) {
   std::vector<AxisSet> sets;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
@@ -55,8 +55,8 @@ std::vector<AxisSet> single_axes(const Layout& l) {
   return sets;
 }
 
-// The sets of several axes that have groups: all axes that divide the width, all axes that divide the layers, and every set
-// over which gradients may be summed.
+// Returns the sets of several axes that have groups. These sets are all axes that divide the width, all axes that divide the
+// layers, and every set over which gradients can be summed.
 std::vector<AxisSet> joined_axes(const Layout& l) {
   const AxisTable& axes = *l.axes;
   std::vector<AxisSet> sets;

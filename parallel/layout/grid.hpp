@@ -16,24 +16,25 @@ namespace chorale {
 using Coordinates = std::array<std::int64_t, most_axes>;
 Coordinates coordinates_of(const Layout& layout, std::int64_t rank);
 // A group of two or more ranks in the mesh of a layout. `chosen_as`: the group uses the backend and the algorithm of this
-// axis. For a group along several axes, this is the axis that is usually the outermost, because its ranks are the furthest
-// apart.
+// axis. A group along several axes uses the axis with the smallest usual depth, because the ranks along that axis are the
+// furthest apart.
 struct RankGroup {
   std::string name, chosen_as;
   std::vector<int> ranks;  // in the order of the group
 };
 std::vector<RankGroup> groups_of(const Layout& layout);
-// The rank that holds a stage in the first replica. `last_shard` selects the last tensor-parallel rank instead of the
-// first, because the last shard may be larger. `context_rank` selects the rank along cp.
+// Returns the rank that holds a stage in the first replica. `last_shard` selects the last tensor-parallel rank instead of
+// the first, because the last shard can be larger. `context_rank` selects the rank along cp.
 int rank_of_stage(const Layout& layout, std::int64_t stage, bool last_shard = false, std::int64_t context_rank = 0);
 std::int64_t stage_of(const Layout& layout, std::int64_t rank);         // the pipeline stage of a rank
 std::int64_t context_rank_of(const Layout& layout, std::int64_t rank);  // a rank's index along cp
 // The stages that hold the model's first and last part; one entry if they are the same.
 std::vector<std::int64_t> end_stages(const Layout& layout);
-// Takes the group of `rank` along the axis in row `row`. Returns the cp coordinates of all ranks in the group.
+// Returns the cp coordinates of all ranks in a group. The group contains `rank` and extends along the axis in row `row` of
+// the table.
 std::vector<std::int64_t> context_ranks_along(const Layout& layout, std::int64_t rank, std::size_t row);
 
-// A group from the view of one of its ranks. The group may consist of this rank only.
+// A group from the view of one of its ranks. The group can consist of this rank only.
 struct GroupOfRank {
   std::string name, chosen_as;
   AxisSet set;  // the axes in which the group's ranks differ; 0: the group of end_stages()

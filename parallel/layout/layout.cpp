@@ -1,4 +1,4 @@
-// The sizes of a layout: infers missing sizes, lists the layouts that a number of ranks allows, and selects the layouts that
+// This file infers missing sizes of a layout, lists all layouts that a number of ranks allows, and selects the layouts that
 // an error message suggests.
 #include "parallel/layout/layout.hpp"
 
@@ -41,7 +41,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 
 using Largest = std::map<Divides, std::int64_t>;  // the largest size of axes that divide this quantity; no entry: no limit
 
-// Every way to write `world` as a product of axis sizes. In the result, the size of the outermost axis varies slowest.
+// Returns every way to write `world` as a product of axis sizes. The size of the outermost axis varies slowest in the list.
 std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, const Largest& largest) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < axes.size(); ++row)
@@ -122,7 +122,7 @@ std::string nearest_fitting(const Layout& asked, const LayoutLimits& limits) {
   return nearest_of(asked, fitting.empty() ? all_layouts(limits) : fitting);
 }
 
-// Batch sizes and micro-batch sizes with which this layout fits, as options.
+// Returns options such as "--micro-batch-size 2", which change the batch or the micro-batch so that this layout fits.
 std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits& limits) {
   const Layout layout = with_rest(asked, limits.world);
   if (layout.ranks() != limits.world) return {};
@@ -183,7 +183,7 @@ bool Layout::has_usual_order() const {
   return outwards_in() == usual.outwards_in();
 }
 
-// An axis that belongs to both grids must enclose the same number of ranks in each grid.
+// If an axis belongs to both grids, the axes inside it must span the same number of ranks in each grid.
 bool Layout::grids_agree() const {
   const std::array<int, most_axes> depths = axes->depths(order);
   const auto ranks_inside = [&](std::size_t row, unsigned grid) {

@@ -1,4 +1,4 @@
-// A layout states how the ranks of a run share a model and its data. A layout is written as one word:
+// A layout states how the ranks of a run share a model and its data. In options and records, a layout is one word:
 //
 //   dp2.tp2.pp2.z1.sp       8 ranks: 2 replicas with ZeRO-1; each has 2 pipeline stages of 2 tensor ranks; sequence parallel
 //   dp4.rep2.z3             8 replicas: ZeRO-3 shards among 4, and 2 such groups hold the same shards
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layers/shape.hpp"
+#include <chorale/model.hpp>
 #include "parallel/layout/axes.hpp"
 #include "parallel/layout/context_scheme.hpp"
 #include "parallel/pipeline/schedule.hpp"
@@ -26,7 +26,7 @@ std::string default_schedule(std::int64_t chunks);
 
 struct Layout {
   const AxisTable* axes = &all_axes();
-  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: not inferred yet. Always 1
+  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: to be inferred. Always 1
                                                                          // if the axis follows(): see size()
   int zero = 0;                                                          // ZeRO stage, 0 to 3
   bool hpz = false;                                                      // ZeRO-3 also shards along rep, and each group
@@ -52,20 +52,21 @@ struct Layout {
   std::int64_t repeats() const { return along(axes->repeating()); }
   std::int64_t stages() const { return along(axes->dividing(Divides::layers)); }
   std::int64_t expert_ranks() const { return along(axes->dividing(Divides::experts, expert_grid)); }
-  // Without expert ranks, the axes that belong only to the expert grid have no groups, because both grids are the same.
+  // Without expert parallelism, both grids are the same, so axes that belong only to the expert grid have no groups.
   unsigned grids() const { return expert_ranks() > 1 ? both_grids : dense_grid; }
   AxisSet divided(AxisSet set) const;  // removes axes of size 1 from the set
   std::int64_t ranks() const;
   // The axes with more than one rank, from the outermost to the innermost.
   AxisOrder outwards_in() const;
   bool has_usual_order() const;
-  // Whether edp and ep divide the same groups of ranks as dp and cp do. With expert ranks, this is false if the order puts
-  // tp between dp and cp.
+  // Whether the groups of ranks along edp and ep equal the groups along dp and cp. With expert parallelism, they differ if
+  // the order puts tp between dp and cp.
   bool grids_agree() const;
   bool operator==(const Layout& other) const;  // ignores where `order` puts axes of size 1
 };
 
-// The layout's word, such as "dp2.tp2.pp2.z1.sp". The word names dp and every other part that differs from its default.
+// Returns the layout word, such as "dp2.tp2.pp2.z1.sp". The word contains dp and every other part that differs from its
+// default.
 std::string to_string(const Layout& layout);
 // A layout word that has been read: the layout, and the parts that the word names ("dp", "z", "v", "schedule", "order").
 struct LayoutWord {
@@ -73,13 +74,14 @@ struct LayoutWord {
   std::set<std::string> named;
 };
 // Reads a layout word. The parts of a word are axes with sizes, z0 to z3, hpz, sp, vN (N chunks per stage), an order of axes
-// (tp-dp) and the name of a schedule. Each part occurs at most once, and the parts may be in any order. A usage error names
-// the wrong part and gives the reason.
+// (tp-dp) and the name of a schedule. Each part occurs at most once, and the parts may be in any order. If a part is wrong,
+// throws a usage error that names the part and the reason.
 LayoutWord read_layout_word(const std::string& word, const AxisTable& axes = all_axes());
-// The word's layout on `world` ranks. If `world` is 0, the number of ranks is not known yet, and no size is inferred.
+// Returns the layout on `world` ranks that the word describes. If `world` is 0, the number of ranks is unknown, and no size
+// is inferred.
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
 std::vector<std::string> schedule_names();  // all pipeline schedules
-// The shape of the layout's pipeline, with the placement of model parts on stages that the layout's schedule uses.
+// Returns the shape of the layout's pipeline. The pipeline schedule determines how model parts are placed on stages.
 PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 
 // The model, batch and world that a layout must fit.
@@ -96,16 +98,16 @@ struct LayoutLimits {
 void require_fits(const Layout& layout, const LayoutLimits& limits);
 bool fits(const Layout& layout, const LayoutLimits& limits);
 // Replaces a size of 0 by the number of ranks divided by the other sizes. If the quotient is not an integer, throws a usage
-// error that suggests layouts for that number of ranks. If limits are given, the suggested layouts also satisfy them.
+// error that suggests layouts for that number of ranks. If limits are given, suggests only layouts that satisfy them.
 Layout inferred(Layout layout, std::int64_t world);
 Layout inferred(Layout layout, const LayoutLimits& limits);
 // Changes dp and rep so that each group among which ZeRO shards (dp·cp) has `ranks` ranks. The numbers of replicas and
 // context ranks stay the same. If such groups are impossible, throws a usage error about the option `flag` that names the
 // possible sizes.
 Layout with_zero_ranks(Layout layout, std::int64_t ranks, const char* flag = "shard-size");
-// All layouts that fit, with and without sp, with ZeRO stages 0 to 3. If there is only one copy of each dense layer, only
-// stages 0 and 3 are listed. Layouts in which rep repeats groups of one rank are left out, because the same ranks without
-// ZeRO send just as much.
+// Returns all layouts that fit, with and without sp, and with ZeRO stages 0 to 3. If there is only one copy of each dense
+// layer, only stages 0 and 3 are listed. Layouts in which rep repeats groups of one rank are left out, because the same
+// ranks without ZeRO send just as much.
 std::vector<Layout> all_layouts(const LayoutLimits& limits);
 // The legal orders of all axes with more than one rank; the usual order is the first.
 std::vector<AxisOrder> orders_of(const Layout& layout);

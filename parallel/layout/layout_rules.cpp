@@ -135,7 +135,7 @@ MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
                             length, ranks, ranks * cut.blocks_per_rank, cut.name)};
 }
 
-// Must run after check_batch and check_context, because it may divide the batch by the number of replicas.
+// Must run after check_batch and check_context, because it can divide the batch by the number of replicas.
 MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
   if (!l.sequence) return {};
   if (l.shards() == 1)
@@ -158,7 +158,8 @@ std::vector<std::int64_t> fitting_inner(const ModelShape& s, const Layout& l) {
   const std::int64_t ranks = l.context_ranks(), groups = s.groups / l.shards();
   std::vector<std::int64_t> fitting;
   for (std::int64_t inner = 1; inner <= ranks; ++inner) {
-    // Ranks can share key-value heads only if all context ranks exchange heads.
+    // If there are fewer key-value heads than ranks, ranks must share heads. Only a scheme in which all context-parallel
+    // ranks exchange heads for tokens allows this.
     const bool shares = inner == ranks && ranks % groups == 0 && s.queries() % (ranks / groups) == 0;
     if (ranks % inner == 0 && (groups % inner == 0 || shares)) fitting.push_back(inner);
   }

@@ -1,6 +1,6 @@
 // The rules that a layout must satisfy. The rules concern the number of ranks, ZeRO, heads, experts, stages, the batch, the
-// schedule, context parallelism and sequence parallelism. A rule provides the first two lines of an error, which describe
-// the problem. The third line suggests other layouts (layout.cpp).
+// schedule, context parallelism and sequence parallelism. If a layout breaks a rule, the rule provides the first two lines
+// of the error, which describe the problem. The third line suggests other layouts (layout.cpp).
 #pragma once
 #include <optional>
 #include <string>
@@ -17,9 +17,9 @@ using MaybeMisfit = std::optional<Misfit>;
 
 // The first rule that the layout breaks; nullopt if it satisfies all. Missing sizes must have been inferred before.
 MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits);
-// Checks only the rule about heads under context parallelism, for a layout in which one host has all ranks of a sequence.
+// Checks only how context-parallel ranks divide heads. Assumes that all ranks that share a sequence are on one host.
 MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& shape, const Layout& layout);
-// Checks only the rule for context-parallel schemes that need all samples to be cut alike.
+// Checks only one rule: some context-parallel schemes require that the ranks divide all samples in the same way.
 MaybeMisfit misfit_of_cut(const ContextOptions& context, const ModelShape& shape, const Layout& layout);
 // The values of context.inner that misfit_of_heads accepts, in ascending order. These values always include 1.
 std::vector<std::int64_t> fitting_inner(const ModelShape& shape, const Layout& layout);

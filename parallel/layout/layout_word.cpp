@@ -42,8 +42,8 @@ WordPart part_of(const std::string& text) {
   return {text, text.substr(0, letters), text.substr(letters)};
 }
 
-// Translates other notations, such as "dp=2,tp=2", "DP2 x TP2" or "dp2,tp2", into the layout word that was probably meant;
-// "" if the notation is not known.
+// Translates other notations, such as "dp=2,tp=2", "DP2 x TP2" or "dp2,tp2", into the layout word that was probably meant.
+// Returns "" if the notation is not known.
 std::string in_our_words(const AxisTable& axes, const std::string& word) {
   std::string tidy;
   for (const char c : lower(word))
@@ -51,7 +51,7 @@ std::string in_our_words(const AxisTable& axes, const std::string& word) {
       tidy += tidy.ends_with('.') ? "" : ".";
     else if (c != '=' && c != ':')
       tidy += c;
-  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // in the words "z0" and "z3", dp has all ranks
+  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // these words mean that dp has all ranks
   if (tidy == word) return "";
   try {
     return parse_layout(tidy, 0, axes), tidy;

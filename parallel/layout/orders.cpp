@@ -1,4 +1,4 @@
-// The orders in which the axes of a layout may be nested.
+// Lists the orders in which the axes of a layout can be nested.
 #include <algorithm>
 #include <numeric>
 

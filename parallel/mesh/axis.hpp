@@ -1,6 +1,6 @@
-// One axis of the mesh from the view of one rank: the group of ranks that differ from it only in their coordinate on this
-// axis. Strategies call collectives on axes. Each axis counts the calls and the bytes that this rank sent. The time spent
-// waiting is counted for all axes together.
+// One axis of the mesh, from the view of one rank. The axis is a group: this rank and all ranks that differ from this rank
+// only in their coordinate on the axis. Parallel strategies call collectives on axes. Each axis counts this rank's calls and
+// the bytes that this rank sent. Waiting time is counted for all axes together.
 //
 //                 Axis ── live_axis.hpp        a communicator: sends, measures, and records calls in a trace
 //                      └─ pretended_axis.hpp   no peers: counts the bytes a live axis would send, and writes a script
@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <chorale/plan.hpp>
 #include "collectives/call/communicator.hpp"
-#include "parallel/mesh/account.hpp"
 #include "parallel/mesh/communication_time.hpp"
 #include "src/memory/tensor.hpp"
 
@@ -31,7 +31,7 @@ using RowsBetween = std::vector<std::int64_t>;
 
 class Axis {
  public:
-  // A call that has been started. A Pending keeps the tensors of the call alive until wait() returns.
+  // A started call. The Pending object keeps the tensors of the call alive until wait() returns.
   class [[nodiscard]] Pending {
    public:
     Pending() = default;
@@ -43,9 +43,9 @@ class Axis {
 
    private:
     Axis* axis_ = nullptr;
-    Tensor input_, output_;  // declared before request_, whose destructor waits for the call and still needs the tensors
+    Tensor input_, output_;  // declared before request_: its destructor waits for the call, which uses the tensors
     Request request_;
-    std::int64_t number_ = -1;  // the call's number in the trace or in the script; −1: it is in neither
+    std::int64_t number_ = -1;  // index of the call in the trace or in the script; −1: the call is in neither
   };
 
   virtual ~Axis() = default;
@@ -77,7 +77,7 @@ class Axis {
 
    private:
     friend class LiveAxis;
-    std::unique_ptr<std::int32_t> yes_;  // declared before request_, whose destructor waits for the call
+    std::unique_ptr<std::int32_t> yes_;  // declared before request_: its destructor waits for the call
     Request request_;
   };
   virtual Vote start_vote(bool yes) { return Vote(yes); }
@@ -146,7 +146,7 @@ class Axis {
   virtual void carry_out(const TensorCall& call) = 0;
   virtual Pending begin(const TensorCall& call) = 0;
   virtual Pending begin_send(const Tensor& x, int to) = 0;
-  // These functions wait for or test a started call, which `number` identifies in the trace or in the script.
+  // These functions wait for a started call or test it. `number`: the index of the call in the trace or in the script.
   virtual void wait_for(Request& request, std::int64_t number) = 0;
   virtual bool test(Request& request, std::int64_t number) = 0;
   virtual double now() const = 0;

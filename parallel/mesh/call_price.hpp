@@ -12,12 +12,13 @@ struct CallPrice {
   bool waits = true;  // true: the transfer of a message starts only when both ends have begun it (rendezvous)
 };
 
-// The price of a collective that runs the chosen algorithm. `crossing`: the number of bytes that this rank sends to other
+// Returns the price of a collective with the chosen algorithm. `crossing`: the number of bytes that this rank sends to other
 // hosts.
 CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
                         DType dtype, std::int64_t crossing);
 
-// The bytes and messages that rank `rank` of the group sends in a call, and the bytes that leave the host of that rank.
+// Returns the bytes and messages that rank `rank` of the group sends in a call, and the bytes that all ranks of its host
+// send to other hosts.
 CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank);
 
 CallPrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts);

@@ -93,8 +93,8 @@ Axis::Pending LiveAxis::start_recv(const Tensor& x, int from) {
   return message("recv", group_.start_recv(x.slice(), from), x);
 }
 
-// A message between two ranks needs no algorithm. The launch time of a message is not measured, so the trace counts it as
-// zero.
+// A message between two ranks needs no algorithm. The time to launch a message is not measured, so the trace shows a launch
+// time of zero.
 Axis::Pending LiveAxis::message(const char* operation, Request request, const Tensor& x) {
   std::int64_t number = -1;
   if (records()) {

@@ -49,7 +49,6 @@ Mesh::Mesh(const Layout& layout) : Mesh(layout, 0) {
 Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms) : Mesh(layout, worlds.rank()) {
   require(worlds.size() == layout.ranks(), "{} has {} ranks, but the world has {}", to_string(layout), layout.ranks(),
           worlds.size());
-  require_reach(layout, worlds.backends(), worlds.topology());
   open([&](const GroupOfRank& group) {
     const Communicator& world = worlds.for_axis(group.chosen_as);
     Communicator ranks = world.split(static_cast<int>(group.group), static_cast<int>(group.rank));

@@ -23,6 +23,7 @@ namespace chorale {
 class Mesh {
  public:
   explicit Mesh(const Layout& layout = {});  // a mesh of one rank, without peers
+  // The backends of the worlds must reach every group of their axis (require_reach).
   Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms);
   // For plans: the mesh from the view of `rank`, without peers. `hosts`: the host of each rank; empty: all on one host.
   static Mesh pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
@@ -31,15 +32,15 @@ class Mesh {
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }
   // The group of this rank and all ranks that differ from it only in these axes. Axes of size 1 are ignored. The remaining
-  // axes must be a single axis, any axes that divide the batch or its tokens, all axes that divide the width, or all axes
-  // that divide the layers. Any other set throws an error.
+  // set must be a single axis, any set of axes that divide the batch or its tokens, all axes that divide the width, or all
+  // axes that divide the layers. For any other set, throws an error.
   Axis& along(AxisSet axes) const;
   Axis& along(const std::vector<std::string>& axes) const { return along(layout_.axes->set_of(axes)); }
   Axis& data() const { return *data_; }          // divides the batch
   Axis& tensor() const { return *tensor_; }      // divides the width of a layer
   Axis& pipeline() const { return *pipeline_; }  // divides the layers
   Axis& context() const { return *context_; }    // divides the tokens of a sequence
-  Axis& ends() const { return *ends_; }          // the stages of end_stages(); on other stages, a group of size 1
+  Axis& ends() const { return *ends_; }          // the end stages (end_stages()); on other stages, a group of size 1
   Axis& world() const { return *world_; }
   const std::vector<std::unique_ptr<Axis>>& axes() const { return groups_; }
   CommunicationTime& time() const { return *time_; }  // this rank's communication time, on all axes together

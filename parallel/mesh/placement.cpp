@@ -12,7 +12,8 @@
 namespace chorale {
 namespace {
 
-// A group that crosses hosts although its backend connects only the ranks of one host; nullopt if there is none.
+// Returns a group that crosses hosts although its backend connects only ranks of one host. Returns nullopt if there is no
+// such group.
 std::optional<RankGroup> out_of_reach(const Layout& layout, const ByAxis& backends, const Topology& topology) {
   for (const RankGroup& group : groups_of(layout)) {
     const std::string& backend = choice_for(backends, group.chosen_as);
@@ -21,13 +22,14 @@ std::optional<RankGroup> out_of_reach(const Layout& layout, const ByAxis& backen
   return {};
 }
 
-// The topology with the same number of ranks on each host, but numbered host by host, which is mpirun's default.
+// Returns a topology with the same number of ranks on each host, in which ranks are numbered host by host (the default of
+// mpirun).
 Topology host_by_host(Topology topology) {
   std::sort(topology.host_of.begin(), topology.host_of.end());
   return topology;
 }
 
-// The nearest layout whose groups can all be connected by their backends; "" if there is none. `axis` gets fewer ranks. The
+// Returns the nearest layout in which the backends can connect all groups; "" if there is none. `axis` gets fewer ranks. The
 // axis whose size is inferred gets more ranks, unless `axis` belongs only to the expert grid.
 std::string smaller(Layout layout, const std::string& axis, const ByAxis& backends, const Topology& topology) {
   const AxisTable& axes = *layout.axes;
@@ -45,7 +47,7 @@ std::string smaller(Layout layout, const std::string& axis, const ByAxis& backen
   return "";
 }
 
-// An order of the layout's axes with which the backends can connect all groups; "" if there is none.
+// Returns an order of the layout's axes in which the backends can connect all groups; "" if there is none.
 std::string other_order(Layout layout, const ByAxis& backends, const Topology& topology) {
   for (const AxisOrder& order : orders_of(layout)) {
     layout.order = order;

@@ -1,5 +1,5 @@
 // Chooses the backend that connects the groups of each axis, and finds the groups that cross hosts. Some backends connect
-// only the ranks of one host. An axis may use such a backend if none of its groups crosses hosts.
+// only the ranks of one host. An axis can use such a backend if all ranks of each of its groups are on one host.
 //
 //   dp2.tp2 on n0: 0-1, n1: 2-3      tp: 0-1, 2-3 stay on a host      dp: 0,2 and 1,3 cross hosts
 #pragma once
@@ -17,7 +17,8 @@ std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
 const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology);
-// Replaces "auto" by `nearest` for an axis whose groups each lie within one host, and by `widest` for every other axis.
+// Replaces "auto": if each group of an axis lies within one host, the axis gets the backend `nearest`; otherwise, the
+// backend `widest`.
 ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
                        const std::string& widest);
 // Whether every axis that crosses hosts has a backend that connects hosts. An axis with the backend "auto" always counts as

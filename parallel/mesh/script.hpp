@@ -30,13 +30,13 @@ class Script final : public Meter {
   struct Call {
     std::string group;       // the name of the axis
     int from = -1, to = -1;  // sender and receiver of a message, as ranks within the group
-    double seconds = 0;      // duration if no other call or work runs at the same time; negative: no price is known
+    double seconds = 0;      // duration if no other call or work runs at the same time; negative: unknown
     bool waits = true;       // for a message: its transfer starts only when both ends have begun it
     double link = 0;         // seconds for which this rank's bytes to other hosts occupy its host's link
     CallVolume volume = {};  // for machines whose calls have no calibrated prices
     bool scatters = false;   // whether the call is a reduce_scatter
-    // Whether the call is a copy by this rank alone, from a slow tier into memory or out to the tier. Such a call copies
-    // `volume.vector` bytes.
+    // Whether this Call describes a copy between a slow tier and memory instead of communication. in: from the tier into
+    // memory. out: from memory to the tier. The copy has `volume.vector` bytes.
     enum class Copy : std::uint8_t { no, in, out } copy = Copy::no;
   };
   struct Act {
@@ -55,7 +55,7 @@ class Script final : public Meter {
   void begins(const StepPart& part) override;
   int begin(const Call& call);  // returns the call's number
   void wait(int call);
-  void settle();  // adds an act for the work since the last act; must also be called after the step
+  void settle();  // adds an act for the work since the last act; call it at the end of the step too
   void clear() {
     acts_.clear();
     calls_.clear();
@@ -74,7 +74,7 @@ class Script final : public Meter {
   std::vector<Call> calls_;
   std::vector<KernelWork> kernels_;
   Amounts since_{};
-  std::size_t settled_ = 0;  // number of kernels that belong to an act
+  std::size_t settled_ = 0;  // number of kernels that have been added to an act
   bool with_copies_;
 };
 

@@ -1,5 +1,5 @@
-// Records the activity of a rank in selected steps, with times: the passes of its micro-batches, the layers and kernels in
-// these passes, and every communication call.
+// Records when a rank is active in selected steps. The trace contains the passes of the micro-batches, the layers and
+// kernels in these passes, and every communication call.
 //
 //   passes          data ─ forward ───── backward ────────────────── optimizer ─
 //   layers, kernels        │embedding│block.0│ …                        nested; noted by TracedWork (traced_work.hpp)
@@ -7,10 +7,10 @@
 //   started call                        │begins ┄ launched ┄┄┄┄┄ waited … ends│     exposed: its launch, and the wait for it
 //   file                 │wait│                                   waits for the file of offloaded tensors, within the passes
 //
-// A started call may complete earlier than the trace shows. The recorded end is the time when the rank notices the
-// completion, in a wait or a test. All times are read from this rank's clock. Disabled tracing costs one branch per call and
-// pass, and one virtual call per layer and kernel. Enabled tracing adds one record per call, pass, layer and kernel, up to a
-// limited number of records.
+// A started call can complete earlier than the trace shows, because the recorded end is the time when a wait or a test
+// returns. All times are read from this rank's clock. Disabled tracing costs one branch per call and pass, and one virtual
+// call per layer and kernel. Enabled tracing adds one record per call, pass, layer and kernel, up to a limited number of
+// records.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -56,12 +56,12 @@ class Trace {
   void add(Span span);
   void add(Inner inner);
   std::int64_t add(Call call);  // returns the call's number, or −1 if tracing is off or the limit is reached
-  void over(std::int64_t call, double waited, double ends);  // sets when the wait for a started call began and ended
+  void over(std::int64_t call, double waited, double ends);  // sets the times when the wait for a call began and ended
 
   const std::vector<Span>& spans() const { return spans_; }
   const std::vector<Inner>& inner() const { return inner_; }  // an outer layer or kernel comes before its inner ones
   const std::vector<Call>& calls() const { return calls_; }
-  std::int64_t left_out() const { return left_out_; }  // events beyond the limit
+  std::int64_t left_out() const { return left_out_; }  // number of events that were not recorded because of the limit
 
  private:
   bool takes(std::size_t so_many);

@@ -7,6 +7,14 @@
 
 namespace chorale {
 
+ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime) {
+  const Topology topology = topology_of(runtime);
+  const std::string widest = best_backend(runtime, topology, on_device);
+  const Topology alone = Topology::of_one_host(runtime.size());
+  const std::string nearest = topology.hosts() > 1 ? best_backend(runtime, alone, on_device) : widest;
+  return chosen_backends(std::move(backends), layout, topology, nearest, widest);
+}
+
 Worlds::Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock, double timeout_seconds)
     : backends_(backends), topology_(topology_of(runtime)) {
   const std::string& widest = choice_for(backends, "world");

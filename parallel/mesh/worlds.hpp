@@ -14,8 +14,12 @@
 
 namespace chorale {
 
-// All ranks of the run, connected by several backends at once. A backend that connects only ranks of one host, such as
-// shm, is opened once per host.
+// Collective. Replaces "auto" by the most preferred backend that works on every rank. If each group of an axis lies within
+// one host, the axis gets the most preferred backend for one host.
+ByAxis resolved(ByAxis backends, bool on_device, const Layout& layout, const mpi::Runtime& runtime);
+
+// All ranks of the run. Several backends connect these ranks at the same time. A backend that connects only ranks of one
+// host, such as shm, is opened once per host.
 class Worlds {
  public:
   Worlds(const ByAxis& backends, const mpi::Runtime& runtime, Clock& clock, double timeout_seconds = 600);
@@ -26,12 +30,12 @@ class Worlds {
   const Communicator& for_axis(const std::string& axis) const;
   const ByAxis& backends() const { return backends_; }
   const Topology& topology() const { return topology_; }
-  void use_device(const std::shared_ptr<Memory>& device);  // puts tensors in this memory instead of the host's
-  Memory& memory() const;                                  // for tensors: the memory that peers reach fastest
+  void use_device(const std::shared_ptr<Memory>& device);  // allocates tensors in this memory instead of host memory
+  Memory& memory() const;                                  // for tensors: the memory that peers can access fastest
   std::string about_memory() const;                        // the description of memory() for the record; may be empty
   std::shared_ptr<const Selector> selector() const;        // chooses algorithms for `auto`; the same on all backends
-  // Connects the ranks of equal color, in the same order, by the same backends. With a negative color, the result is empty.
-  // All ranks must call it.
+  // Collective. Connects the ranks of equal color by the same backends, in the same order. If `color` is negative, the
+  // result is empty.
   Worlds split(int color) const;
   explicit operator bool() const { return bool(worlds_.begin()->second); }
 

@@ -15,7 +15,7 @@ struct MessageEnd {
   std::int64_t peer;
   PipelineAction message;
 };
-using Transfers = std::vector<std::vector<MessageEnd>>;  // by stage, in order
+using Transfers = std::vector<std::vector<MessageEnd>>;  // indexed by stage; each list is in order
 
 Transfers transfers_of(const PipelineSchedule& schedule) {
   Transfers transfers(schedule.actions.size());
@@ -34,7 +34,7 @@ std::string at(const PipelineSchedule& schedule, std::int64_t stage, const Pipel
   return fmt::format("stage {}, {}", stage, name_of(action, schedule.chunks));
 }
 
-// The position of each action of one stage in that stage's list; −1: the list does not contain it.
+// For one stage: the position of each action in the stage's list. −1: the list does not contain the action.
 class Positions {
  public:
   explicit Positions(const PipelineShape& shape)
@@ -69,8 +69,8 @@ std::string find_not_once(const PipelineSchedule& schedule, std::int64_t stage, 
   return "";
 }
 
-// Within a stage, no messages deliver results. So in the stage's list, an action must come after the actions whose
-// results it needs.
+// An action can need results of the same stage, which are not sent as messages. So each stage's list must contain an action
+// after the actions of this stage whose results it needs.
 std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage, Positions& positions) {
   for (const PipelineAction& action : schedule.actions[static_cast<std::size_t>(stage)]) {
     std::vector<PipelineAction> needed;
@@ -104,8 +104,8 @@ std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& tr
   return "";
 }
 
-// Vector clocks state, for each action of a stage, how many actions of every stage have certainly begun by then. A message
-// carries the clock of its sender.
+// A vector clock belongs to an action of a stage. It states how many actions of every stage have certainly begun when this
+// action begins. A message carries the clock of its sender.
 class VectorClocks {
  public:
   explicit VectorClocks(const PipelineSchedule& schedule) : schedule_(schedule), clocks_(schedule.actions.size()) {
@@ -146,14 +146,15 @@ class VectorClocks {
   }
 
   const PipelineSchedule& schedule_;
-  std::vector<Positions> positions_;                            // by stage
+  std::vector<Positions> positions_;                            // indexed by stage
   std::vector<std::vector<std::vector<std::int32_t>>> clocks_;  // by stage, at each action
 };
 
-// Runs all transfers; messages arrive in order. Returns the first stage that is stuck, or −1 if all finish.
+// Simulates all transfers. Messages between two stages arrive in order. Returns the first stage that is stuck, or −1 if all
+// stages finish.
 std::int64_t find_stuck(const Transfers& transfers, bool buffered) {
   std::vector<std::size_t> next(transfers.size(), 0);
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> under_way;  // by sending and receiving stage
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> under_way;  // the key is (sending stage, receiving stage)
   const auto goes_on = [&](std::int64_t stage) {
     const auto me = static_cast<std::size_t>(stage);
     if (next[me] == transfers[me].size()) return false;

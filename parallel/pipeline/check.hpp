@@ -9,22 +9,22 @@
 
 namespace chorale {
 
-// Returns "" if the schedule is correct, else a description of the flaw that names its stage and action.
+// Returns "" if the schedule is correct. Otherwise returns a description of the flaw with its stage and action.
 std::string find_flaw(const PipelineSchedule& schedule);
 
 // Whether a correct schedule would deadlock if sends were synchronous. Such a deadlock occurs if a stage sends an activation
 // to a neighbor while this neighbor sends a gradient back.
 bool needs_buffers(const PipelineSchedule& schedule);
 
-// For each stage, the largest number of (micro-batch, chunk) pairs in flight at once. A pair is in flight, and its
-// activations
-// are kept, from its forward pass to the end of its backward pass. If the schedule splits backward passes, the pair stays
-// in flight until its weight gradients are done.
+// For each stage, the largest number of (micro-batch, chunk) pairs in flight at once. A pair is in flight from its forward
+// pass to the end of its backward pass. As long as it is in flight, its activations are kept. If the schedule splits
+// backward passes, the pair stays in flight until its weight gradients have been computed.
 std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule);
 
 // For each action of a stage that sends a result, states when the receiver has certainly read the result, at any speed of
 // the stages. The value is the index of a later action of the same stage. Once the stage has received the input of that
-// later action, the result has been read. If no input proves this, the value is the number of the stage's actions.
+// later action, the receiver has certainly read the result. If no later input proves this, the value is the number of the
+// stage's actions.
 //
 //   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2      Stage 1 sends the input of B0 after its F0, and
 //                                        read by    2  4     5            before its F1. So at F2, F1 may be unread.

@@ -12,17 +12,17 @@
 
 namespace chorale {
 
-// One line per stage; time runs to the right. Timelines that are to be compared must be drawn with the same scale.
+// Draws one line per stage; time runs to the right. Use the same scale for all timelines that are compared.
 std::string draw_text(const PipelineTimeline& timeline, double columns_per_second);
 
-// The scale at which a timeline takes at most `most_columns` columns. If all times are multiples of one unit of time, the
-// unit gets a whole number of columns, wide enough for a label if possible.
+// Returns a scale at which a timeline takes at most `most_columns` columns. If all times are multiples of one unit of time,
+// a unit takes an integer number of columns, and enough columns for a label if possible.
 double columns_per_second(const PipelineTimeline& timeline, std::int64_t most_columns = 120);
 
 struct PipelinePanel {
   std::string name;
   PipelineTimeline timeline;
-  std::string unit;  // the unit of the panel's times: " s", or empty if one forward pass takes 1
+  std::string unit;  // unit of the panel's times: " s"; empty if times are in forward passes
 };
 
 struct PipelineFrame {

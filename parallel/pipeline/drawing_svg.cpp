@@ -30,8 +30,8 @@ constexpr const char* style = R"svg(  <style>
   </style>
 )svg";
 
-// The hatching of weights passes. Pictures of equal width on one page share a pattern. Pictures of different widths must not
-// share one, because a browser does not draw a pattern that is defined in a hidden picture.
+// The hatching of weights passes. On a page, all pictures of one width share a pattern. Pictures of different widths do not,
+// because one of them may be hidden, and a browser does not draw a pattern that a hidden picture defines.
 constexpr const char* hatching =
     R"svg(  <defs><pattern id="hatched{}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
     <rect width="6" height="6" fill="#7ccdb4"/><rect width="2" height="6" fill="#3fa98a"/></pattern></defs>
@@ -77,7 +77,8 @@ class PipelineDrawing {
                        100 * panel.timeline.bubble());
   }
 
-  // The time axis below all panels: "0   200 ms   400 ms", or numbers if one forward pass takes 1.
+  // Draws the time axis below all panels, with labels such as "0 200 ms 400 ms". If times are in forward passes, labels have
+  // no unit.
   std::string axis(double y) const {
     const bool in_seconds =
         std::any_of(panels_.begin(), panels_.end(), [](const auto& panel) { return !panel.unit.empty(); });

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-constexpr const char* shades[] = {" ", "▒", "░"};  // by kind of pass
+constexpr const char* shades[] = {" ", "▒", "░"};  // indexed by the kind of pass
 constexpr double least_tick_columns = 9;
 
 std::int64_t longest_label(const PipelineTimeline& timeline) {
@@ -20,7 +20,7 @@ std::int64_t longest_label(const PipelineTimeline& timeline) {
   return static_cast<std::int64_t>(longest);
 }
 
-// The shortest pass, if all times are multiples of it; otherwise 0.
+// Returns the duration of the shortest pass if all times are multiples of it, or else 0.
 double unit_of(const PipelineTimeline& timeline) {
   const double first = timeline.begins();
   double unit = std::numeric_limits<double>::infinity();
@@ -34,8 +34,8 @@ double unit_of(const PipelineTimeline& timeline) {
 // One cell per column of the terminal.
 using Row = std::vector<std::string>;
 
-// A forward pass begins with its number; backward and weights passes begin with a shade. So the start and the kind of each
-// pass are visible. A shaded pass gets a number only if a column of shade remains after the number.
+// A forward pass begins with its number, and other passes begin with a shaded column. So a reader can see where each pass
+// starts and of which kind it is. A shaded pass gets a number only if at least one more column remains.
 void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t last, const std::string& label) {
   const bool forward = event.action.kind == Pass::forward;
   const auto begin = row.begin() + first, end = row.begin() + last;

@@ -6,7 +6,7 @@ namespace chorale {
 namespace {
 
 std::optional<StagedAction> neighbor(const PipelineShape& shape, const StagedAction& of, std::int64_t parts_away) {
-  if (of.action.kind == Pass::weights) return std::nullopt;  // no other part of the model needs weight gradients
+  if (of.action.kind == Pass::weights) return std::nullopt;  // no other action needs weight gradients
   const std::int64_t part = shape.part(of.stage, of.action.chunk) + parts_away;
   if (part < 0 || part >= shape.parts()) return std::nullopt;
   const PartPlace there = shape.place(part);

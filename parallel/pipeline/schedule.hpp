@@ -6,10 +6,11 @@
 //
 //   Some schedules split the backward pass into B, the gradient of the input, and W, the gradients of the weights.
 //
-// A stage may hold several chunks of the model. The schedule's placement assigns a part of the model to each chunk. By
-// default, chunk c of stage s is part c·stages + s, so a micro-batch visits all stages once per chunk. An action begins
-// when its stage has finished the previous action and has received the message that this action needs. The stage sends the
-// result at once, without waiting for the receiver.
+// A stage may hold several chunks of the model. The model is divided into as many parts as there are chunks, and the
+// schedule's placement assigns one part to each chunk. By default, chunk c of stage s is part c·stages + s, so a micro-batch
+// visits all stages once per chunk. An action begins when its stage has finished the previous action and has received the
+// message that this action needs. After an action, the stage sends the result immediately and does not wait for the
+// receiver.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,7 +28,7 @@ struct PipelineAction {
   bool operator==(const PipelineAction&) const = default;
 };
 
-// The place of a part of the model: its stage, and the index of its chunk within the stage.
+// The stage of a model part, and the index of its chunk within the stage.
 struct PartPlace {
   std::int64_t stage, chunk;
   bool operator==(const PartPlace&) const = default;
@@ -63,7 +64,7 @@ struct PipelineSchedule : PipelineShape {
   }
 
   bool splits;                                       // whether weight gradients are separate actions
-  std::vector<std::vector<PipelineAction>> actions;  // by stage, in order
+  std::vector<std::vector<PipelineAction>> actions;  // indexed by stage; each list is in order
 
  private:
   void add(std::int64_t stage, PipelineAction action) { actions.at(static_cast<std::size_t>(stage)).push_back(action); }
@@ -75,9 +76,9 @@ struct StagedAction {
   PipelineAction action;
 };
 
-// source_of: the action whose activation (forward) or gradient (backward) `taker` needs. taker_of: the action that needs
-// the result of `source`. Both functions return nullopt if there is no such action: at the model's ends, and for weight
-// gradients.
+// source_of() returns the action whose activation (forward) or gradient (backward) `taker` needs. taker_of() returns the
+// action that needs the result of `source`. If there is no such action, as at the ends of the model and for weight
+// gradients, they return nullopt.
 std::optional<StagedAction> source_of(const PipelineShape& shape, const StagedAction& taker);
 std::optional<StagedAction> taker_of(const PipelineShape& shape, const StagedAction& source);
 
@@ -93,7 +94,7 @@ struct PipelineAlgorithm {
   PipelineSchedule (*make)(const PipelineShape&);  // a pure function; use plan(), which also sets the placement
   const char* about;                               // one line for `show pipeline`
   std::string (*misfit)(const PipelineShape&);     // "", or why the schedule does not fit this shape
-  std::int64_t least_chunks = 1;                   // the fewest chunks per stage that the schedule works with
+  std::int64_t least_chunks = 1;                   // minimum number of chunks per stage
   const Placement* placement = &around;
 
   PipelineSchedule plan(PipelineShape shape) const { return shape.placement = placement, make(shape); }

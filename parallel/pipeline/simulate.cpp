@@ -64,7 +64,7 @@ class PipelineSimulation {
   const PipelineSchedule& schedule_;
   const PipelineSeconds& seconds_;
   std::vector<std::size_t> next_;
-  std::vector<double> free_;    // by stage: the time at which the stage's previous action ends
+  std::vector<double> free_;    // for each stage, the time when its previous action ends
   std::map<Key, double> made_;  // end times of actions
   PipelineTimeline timeline_;
 };

@@ -1,4 +1,4 @@
-// Simulates a pipeline schedule from the duration of each pass of each model part. The result states when every action
+// Simulates a pipeline schedule, given the duration of each pass of each model part. The result states when every action
 // begins and ends, and how long each stage is idle. A measured run is stored in the same structs, so both can be drawn side
 // by side.
 #pragma once
@@ -7,16 +7,16 @@
 namespace chorale {
 
 struct PartSeconds {
-  double forward = 1, backward = 1, weights = 1;  // a backward pass that is not split takes backward + weights
+  double forward = 1, backward = 1, weights = 1;  // an undivided backward pass takes backward + weights
 };
 
 struct PipelineSeconds {
-  std::vector<PartSeconds> parts;  // by part of the model, in order
+  std::vector<PartSeconds> parts;  // one entry per model part, in order
   double message = 0;  // minimum seconds between the end of an action and the start of the action that needs its result
 };
 
-// On every stage, a micro-batch's forward pass takes 1, the gradient of the input 1 and the gradients of the weights 1.
-// Each of these times is divided equally among the stage's chunks.
+// On every stage, a micro-batch's forward pass takes one unit of time, and so do the gradient of its input and the gradients
+// of the weights. Each of these times is divided equally among the stage's chunks.
 PipelineSeconds equal_parts(const PipelineShape& shape);
 
 struct PipelineEvent {

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// Dynamic programming: the cheapest cut of the first n layers into k parts follows from the cheapest cuts of fewer layers
-// into k − 1 parts. The price of a cut is the quantity to be minimized. `joined` computes a cut's price from the price of
-// the first k − 1 parts and the cost of the last part.
+// Finds the cheapest partition by dynamic programming. The cheapest partition of the first n layers into k parts follows
+// from the cheapest partitions of fewer layers into k − 1 parts. The price of a partition is the quantity to be minimized.
+// `joined` computes this price from the price of the first k − 1 parts and the cost of the last part.
 struct Cuts {
   using Join = std::function<double(double before, double part)>;
 
@@ -35,8 +35,8 @@ struct Cuts {
       }
   }
 
-  std::vector<std::vector<double>> price;      // [parts][layers]: the price of the cheapest cut
-  std::vector<std::vector<std::size_t>> last;  // [parts][layers]: the number of layers in the last part of that cut
+  std::vector<std::vector<double>> price;      // [parts][layers]: the price of the cheapest partition
+  std::vector<std::vector<std::size_t>> last;  // [parts][layers]: the number of layers in the last part of that partition
 };
 
 }  // namespace

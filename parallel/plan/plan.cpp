@@ -22,7 +22,7 @@ double flops_per_sample(const Training& training) {
     const Shape local = p->local_shape();
     const AxisSet cut = layout.axes->set_of(p->cut_by);
     const auto sharers = static_cast<double>(layout.along(width & ~cut));
-    const auto sources = static_cast<double>(layout.along(experts & cut));  // number of ranks whose tokens an expert gets
+    const auto sources = static_cast<double>(layout.along(experts & cut));  // number of ranks that send tokens to an expert
     if (p->multiplies) flops += 6.0 * tokens * p->active * sources * static_cast<double>(elements_of(local)) / sharers;
     if (p->after_attention) flops += 12.0 * training.cut().pairs(context) * static_cast<double>(local[0]);
   }
@@ -31,7 +31,7 @@ double flops_per_sample(const Training& training) {
 
 void no_samples(std::int64_t, std::int64_t, const SampleRows&) {}
 
-// A training on phantom tensors that pretends to be one rank of the layout.
+// Runs the code of Training on phantom tensors, as if this process were one rank of the layout.
 class Pretence {
  public:
   Pretence(const PlanRequest& r, int rank, Script* script = nullptr)
@@ -133,7 +133,7 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
     plan.evaluation = pretence.sent_by([&](Training& t) {
       t.evaluate(no_samples, evaluation_samples);
       plan.tier_evaluation = t.tier_passes();
-      const RankPlan both = observed(t);  // an evaluation may have more results in transit than a step
+      const RankPlan both = observed(t);  // an evaluation can have more results in transit than a step
       plan.step.peak = both.peak;
       plan.step.at_peak = both.at_peak;
       plan.step.peak_bytes = both.peak_bytes;
@@ -197,7 +197,7 @@ std::string difference(const Accounts& planned, const Accounts& made, bool knows
     for (std::size_t i = 0; i < operations; ++i) {
       const Account::Entry &a = account.entries[i], &b = made.at(axis).entries[i];
       const bool exchanges = i == static_cast<std::size_t>(Collective::all_to_all);
-      const bool routed = exchanges && axis != "cp";  // rows are sent to experts by a routing that a plan may not know
+      const bool routed = exchanges && axis != "cp";  // a plan may not know how many rows are sent to each expert
       if (exchanges && b.bytes >= 0 && b.bytes != b.due)
         return fmt::format("{} {}: the rows that leave this rank are {} bytes, sent {}", axis, operation_name(i), b.due,
                            b.bytes);

@@ -43,8 +43,8 @@ bool go_together(const TrainingOptions& options, const Layout& layout) {
   }
 }
 
-// A lower bound on a rank's bytes, computed without a plan: an equal share of the weights and gradients that stay in memory.
-// This bound assumes that all weights belong to experts.
+// Returns a lower bound on a rank's bytes, without a plan. The bound is an equal share of the weights and gradients that
+// stay in memory, computed as if all weights belonged to experts.
 std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   const auto share = [&](int zero) {
     const std::int64_t replicas = layout.zero >= zero ? layout.zero_ranks() : layout.expert_ranks();
@@ -56,8 +56,8 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   return values * value + gradients * std::min(value, size_of(options.replicas.gradient_sums.value_or(options.compute)));
 }
 
-// At most 32 other layouts for the same number of ranks (there may be hundreds). The first ones differ from `asked` only by
-// a higher ZeRO stage.
+// Returns at most 32 of the other layouts for the same number of ranks (there can be hundreds). The first of them differ
+// from `asked` only by a higher ZeRO stage.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
   for (Layout more = asked; asked.copies() > 1 && more.zero < 3;) {
@@ -70,8 +70,9 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   return layouts;
 }
 
-// All layouts without repeated shards, each with the ZeRO stage that needs the least memory. A single replica needs no ZeRO,
-// unless stage 3 was asked for, because then its value shards may live in a file.
+// Returns all layouts without repeated shards, each with the ZeRO stage that needs the least memory. A single replica gets
+// no ZeRO, with one exception: if the user asked for stage 3, it stays, because it allows value shards to be offloaded to a
+// file.
 std::vector<Layout> thrifty_layouts(const LayoutLimits& limits, const Layout& asked) {
   std::vector<Layout> layouts = all_layouts(limits);
   std::erase_if(layouts,
@@ -92,8 +93,8 @@ std::string with(const std::vector<std::string>& words) {
   return others.empty() ? words.front() : fmt::format("{} with {}", words.front(), others);
 }
 
-// Flags with which the model fits in memory: recomputation, smaller micro-batches, or the least offload that is enough. If
-// no single flag suffices, tries all flags together, and then ZeRO-3, which allows every tensor to be offloaded.
+// Returns flags with which the model fits in memory: recomputation, smaller micro-batches, or the least offload that is
+// enough. If no single flag suffices, tries all flags together, and then ZeRO-3, which allows every tensor to be offloaded.
 std::vector<std::string> flags_that_fit(const Layout& layout, const LayoutLimits& limits, const OptionsOf& options_of) {
   const TrainingOptions asked = options_of(layout);
   std::vector<std::string> flags;

@@ -55,7 +55,7 @@ class CallExecutor {
   struct Progress {
     std::size_t missing = 0;            // number of steps that must complete first
     std::vector<std::size_t> messages;  // messages that have not arrived
-    std::vector<std::size_t> next;      // steps of this rank that wait for this step
+    std::vector<std::size_t> next;      // the rank's steps that wait for this step
     bool over = false;
   };
   Progress& sender(std::size_t m) { return steps_[index(messages_[m].from)][index(messages_[m].send)]; }
@@ -68,7 +68,7 @@ class CallExecutor {
       for (const int before : ranks_[r].steps[s].after) steps_[r][index(before)].next.push_back(s);
     }
   }
-  // Rank r has links 2 r and 2 r + 1. The links of hosts follow after those of all ranks.
+  // Links 2r and 2r + 1 belong to rank r. After the links of all ranks come the links of the hosts.
   void make_links() {
     capacities_.assign(2 * ranks_.size(), system_.host.link);
     for (int host = 0; host <= std::ranges::max(hosts_); ++host) {

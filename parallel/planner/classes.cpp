@@ -109,7 +109,7 @@ class Folding {
   const std::vector<RankGroup>& groups_;
   int per_host_;
   std::vector<int> colors_;
-  std::vector<std::vector<int>> group_of_;  // by rank
+  std::vector<std::vector<int>> group_of_;  // indexed by rank
 };
 
 }  // namespace

@@ -17,16 +17,16 @@ namespace {
 using Kind = StageCost::Act::Kind;
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// The properties that all executions of a class's recorded call have in common.
+// Properties of a recorded call of a class. They are the same in every execution of the call.
 struct KnownCall {
-  int channel = 0;  // the k-th call of a channel is the same call for all classes that take part
+  int channel = 0;  // the k-th calls of all classes in a channel are the same call
   int parties = 1;  // number of classes that must begin it
   CallTime time;
   std::vector<LinkUse> uses;  // how the call uses links between hosts
   std::string axis;
   double after = 0;
   bool is_message = false;
-  std::int64_t sent = 0, copied = 0;  // bytes that one rank of this class sends and copies
+  std::int64_t sent = 0, copied = 0;  // bytes that a rank of this class sends, and that it copies
 };
 
 struct Transfer {
@@ -38,7 +38,7 @@ struct Transfer {
 
 struct ClassState {
   std::vector<const StageCost::Part*> parts;  // in the order of execution
-  std::vector<PipelineAction> actions;        // of these parts, without the first and the last
+  std::vector<PipelineAction> actions;        // the actions of these parts except the first and the last
   std::size_t part = 0, act = 0;
   double accelerator = 0, host = 0;  // times until which the accelerator and the host's thread are busy
   double began = -1;                 // time at which the part's first kernel began; −1: none has begun
@@ -49,7 +49,7 @@ struct ClassState {
 
 struct ExecutorEvent {
   double time;
-  int kind, which;  // kind 0: a class continues; kind 1: a transfer's bytes begin to be sent, or the transfer is complete
+  int kind, which;  // kind 0: a class continues; kind 1: a transfer begins to send bytes, or is complete
   bool operator>(const ExecutorEvent& other) const {
     return std::tie(time, kind, which) > std::tie(other.time, other.kind, other.which);
   }
@@ -101,7 +101,7 @@ class Executor {
     for (std::size_t i = 0; i < cost.calls.size(); ++i) calls_[c].push_back(known(c, cost.calls[i], cost.after[i]));
   }
 
-  // Copies to the host's memory run one after the other, and so do copies from it. These copies share no links with other
+  // Copies to host memory run one after the other, and so do copies from host memory. These copies share no links with other
   // calls.
   KnownCall known_copy(std::size_t c, const Script::Call& call) {
     const int direction = -1 - static_cast<int>(call.copy);
@@ -221,7 +221,7 @@ class Executor {
   bool wait(std::size_t c, int number) {
     ClassState& state = states_[c];
     const int which = state.transfers[index(number)];
-    if (which < 0) return true;  // the call began in a pass that this step does not have
+    if (which < 0) return true;  // the call began in a pass that does not occur in this step
     Transfer& transfer = transfers_[index(which)];
     if (transfer.over == never) {
       if (std::ranges::count(transfer.waiting, static_cast<int>(c)) == 0) transfer.waiting.push_back(static_cast<int>(c));
@@ -276,10 +276,10 @@ class Executor {
 
   const Execution& e_;
   std::vector<ClassState> states_;
-  std::vector<std::vector<KnownCall>> calls_;  // by class and recorded call
+  std::vector<std::vector<KnownCall>> calls_;  // indexed by class and recorded call
   std::map<std::tuple<std::size_t, int, int>, int> channels_;
-  std::map<int, std::deque<int>> lines_;        // by channel: collectives of a group run one after the other
-  std::map<std::pair<int, int>, int> started_;  // calls that some classes have yet to begin, by channel and number
+  std::map<int, std::deque<int>> lines_;        // key: the channel. Collectives of a group run one after the other
+  std::map<std::pair<int, int>, int> started_;  // calls that some classes must still begin; the key is (channel, number)
   std::vector<Transfer> transfers_;
   std::vector<LinkFlow> flows_;
   std::priority_queue<ExecutorEvent, std::vector<ExecutorEvent>, std::greater<>> events_;

@@ -1,5 +1,5 @@
-// Executes a step in virtual time. Runs the passes of the pipeline schedule, with their recorded kernels and calls, on the
-// links of a system. One rank of each class (classes.hpp) represents the class.
+// Executes a step in virtual time. The passes of the pipeline schedule run with their recorded kernels and calls, and calls
+// share the links of the system. Only one rank of each class of similar ranks is executed (classes.hpp).
 //
 //   class 0   F0 ─── F1 ─── ··B0 ───          a host's thread launches kernels; the accelerator runs them
 //   call                 ├──────┤             after the last begin: latency, then bytes, which share links (links.hpp)
@@ -14,12 +14,12 @@
 
 namespace chorale {
 
-// The time of one class, by activity. The seconds of all activities add up to the time at which the class is done.
+// The seconds that one class spends on each activity. They add up to the time when the class is done.
 struct ClassTime {
   KernelTime kernels;                   // time of all kernels
   double calls = 0;                     // time of exposed tp collectives
   double launching = 0;                 // time in which the accelerator waits for the thread that launches kernels
-  std::map<std::string, double> waits;  // waits for calls in flight and for ranks that have not begun them, by axis
+  std::map<std::string, double> waits;  // by axis: seconds of waiting for calls, and for ranks that have not begun them
   double seconds = 0;
   std::int64_t sent = 0;    // bytes that one rank sends in all calls
   std::int64_t copied = 0;  // bytes that one rank copies between its memory and the host's memory
@@ -34,8 +34,8 @@ struct ExecutedStep {
 struct Execution {
   const System& system;
   const RankClasses& ranks;
-  std::vector<const StageCost*> costs;  // by class
-  std::vector<std::int64_t> stages;     // by class
+  std::vector<const StageCost*> costs;  // indexed by class
+  std::vector<std::int64_t> stages;     // indexed by class
   const PipelineSchedule& schedule;
 };
 

@@ -13,19 +13,19 @@
 namespace chorale {
 namespace {
 
-// The tile sizes that libraries use, and the share of a large tile's speed that each reaches. A tile of r × c loads r + c
-// values for r·c products. Per product, 128×128 loads a third more than 256×128, and 64×64 loads 2.7 times as much. Part of
-// the additional loads overlaps the products. The shares were chosen by hand to fit the small products of the published
-// tables.
+// The tile sizes that libraries use. Each tile reaches a fraction of the speed of the largest tile. A tile of r × c loads r
+// + c values for r·c products. Per product, a 128×128 tile loads a third more than a 256×128 tile, and a 64×64 tile loads
+// 2.7 times as much. Part of the additional loads overlaps the products. The fractions were chosen by hand to fit the small
+// products in published tables.
 struct Tile {
   int rows, columns;
   double speed;
 };
 constexpr Tile tiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.93}, {128, 64, 0.80}, {64, 64, 0.60}};
 
-// The share of the speed that a product reaches with these sizes. Loads of 16 bytes need sizes that are multiples of 8
-// elements of 16 bits. 0.35 fits the head of vTrain's models, whose vocabulary size is odd. 0.75 and 0.5 were chosen between
-// 0.35 and 1.
+// Returns the fraction of full speed that a product with these sizes reaches. Loads of 16 bytes need sizes that are
+// multiples of 8 elements of 16 bits. 0.35 fits the head of vTrain's models, whose vocabulary size is odd. 0.75 and 0.5 were
+// chosen between 0.35 and 1.
 double alignment(std::int64_t m, std::int64_t n, std::int64_t k) {
   const std::int64_t sizes = m | n | k, least = sizes & -sizes;
   return least >= 8 ? 1 : least == 4 ? 0.75 : least == 2 ? 0.5 : 0.35;
@@ -87,7 +87,7 @@ void KernelTimes::product(KernelTime& time, Spent kind, std::int64_t m, std::int
     for (const int cuts : {1, 2, 4}) {
       if (cuts > 1 && k < 1024 * cuts) break;
       const double all = up(real(m) / tile.rows) * up(real(n) / tile.columns) * real(batch) * cuts;
-      // Partial sums over k are added at the end, which takes about half as long as a ramp.
+      // If k is divided, the partial sums are added at the end. The addition takes about half as long as a ramp.
       const double steps = real(k) / cuts + rate.ramp * (cuts > 1 ? 1.5 : 1);
       const double unit = rate.flops / a.units * rate.reached * tile.speed;
       best = std::min(best, up(all / a.units) * 2 * tile.rows * tile.columns * steps / unit);
@@ -104,8 +104,8 @@ void KernelTimes::product(KernelTime& time, const KernelWork& kernel) const {
   const bool sums_apart = kernel.gradient && !system_.software.fused_sums;
   double bytes = sums_apart ? kernel.bytes - 6 * real(m) * real(n) : kernel.bytes;
   if (!head && rate_.type == "fp8") {
-    // Operands have 8 bits. An additional pass converts them from 16 bits. The scales of the operands are assumed to cost
-    // nothing.
+    // Operands have 8 bits. An additional pass over memory converts them from 16 bits. The scales of the operands are
+    // assumed to cost nothing.
     bytes -= real(m) * real(k) + real(k) * real(n);
     const bool forward = !kernel.gradient;
     pass(time, Spent::elements, 4 * (forward ? real(m) * real(k) : real(k) * real(n)));
@@ -119,17 +119,17 @@ void KernelTimes::product(KernelTime& time, const KernelWork& kernel) const {
 void KernelTimes::attention(KernelTime& time, const KernelWork& kernel) const {
   if (!system_.software.fused_attention) return unfused_attention(time, kernel);
   const Accelerator& a = system_.accelerator;
-  // Assumption: in backward kernels, five products share the registers, so these kernels reach a smaller share of the peak.
+  // Backward kernels are assumed to reach a smaller fraction of the peak, because five products share the registers.
   const double share = other_rate_.attention * (kernel.gradient ? 0.85 : 1);
   const double flops = kernel.amount / (other_rate_.flops * share), bytes = kernel.bytes / (a.bandwidth * a.streamed);
   time.seconds[static_cast<std::size_t>(Spent::attention)] += std::max(flops, bytes) + a.start;
   ++time.launches;
 }
 
-// Separate 16-bit kernels compute the scores, mask and normalize them, apply dropout, and multiply the scores by the values.
-// These kernels do not exploit that half of the scores are masked. Softmax reads and writes 2 + 2 bytes per score. Dropout
-// reads and writes 2 + 2 bytes, and a mask of 1 byte. The gradient of softmax takes 2 + 2 + 2 bytes. Without the fused
-// softmax, eight kernels scale, mask and convert to f32 and back, which takes 30 bytes.
+// Without fused attention, separate 16-bit kernels compute the scores, mask and normalize them, apply dropout, and multiply
+// the scores by the values. These kernels do not skip the masked half of the scores. Softmax reads and writes 2 + 2 bytes
+// per score. Dropout reads and writes 2 + 2 bytes, and a mask of 1 byte. The gradient of softmax takes 2 + 2 + 2 bytes.
+// Without the fused softmax, eight kernels scale, mask and convert to f32 and back, which takes 30 bytes.
 void KernelTimes::unfused_attention(KernelTime& time, const KernelWork& kernel) const {
   const Software& software = system_.software;
   const double scores = real(kernel.batch) * real(kernel.m) * real(kernel.n);

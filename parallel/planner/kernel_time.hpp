@@ -1,4 +1,4 @@
-// Computes the time that a kernel takes on an accelerator from the shape that a plan recorded (KernelWork).
+// Predicts how long a kernel runs on an accelerator. The input is the shape of the kernel that a plan recorded (KernelWork).
 //
 //   product   tiles are computed in waves, one tile per multiprocessor; a tile takes k + ramp steps
 //
@@ -8,8 +8,8 @@
 //
 //   others    bytes / (bandwidth · streamed)
 //
-// Software other than Chorale runs different kernels in some places: it computes attention in parts, sums gradients
-// separately from the product, or makes more passes over the logits.
+// Other training programs can use different kernels: they may compute attention with several kernels, add gradients in a
+// separate kernel, or make more passes over the logits.
 #pragma once
 #include <array>
 
@@ -47,7 +47,7 @@ class KernelTimes {
   bool dropout_;
 };
 
-// The rate of a number format; a usage error if the accelerator has none.
+// Returns the rate of a number format. Throws a usage error if the accelerator has no rate for it.
 const ProductRate& rate_of(const Accelerator& accelerator, const std::string& type);
 
 }  // namespace chorale

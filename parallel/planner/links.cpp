@@ -7,8 +7,8 @@
 namespace chorale {
 
 void share(std::vector<LinkFlow>& flows, const std::vector<double>& capacities) {
-  // For each link: the number of connections whose rate is not known yet, and the number of connections with each known
-  // rate. Only integers are added, so the order of the flows does not affect the result.
+  // `open` and `settled` count the connections of each link: those without a rate so far, and those with each rate. Only
+  // integers are added, so the order of the flows does not affect the result.
   std::vector<std::int64_t> open(capacities.size());
   std::vector<std::map<double, std::int64_t>> settled(open.size());
   std::vector<LinkFlow*> rest;

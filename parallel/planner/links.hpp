@@ -1,6 +1,6 @@
-// The links between hosts, shared by all transfers that cross them. A transfer has a number of equal connections on each of
+// All transfers between hosts share the links between these hosts. A transfer has a number of equal connections on each of
 // its links. Bandwidth is shared by max-min fairness: the rates of all connections rise evenly. The rate of a connection
-// stops rising when it reaches the connection's limit or when one of its links is full.
+// stops rising when the rate reaches the connection's limit, or when a link of the connection is full.
 //
 //   link of 100        3 connections with limits 20, 50 and 50        rates 20, 40, 40
 //
@@ -24,7 +24,7 @@ struct LinkFlow {
   double rate = 0;   // current B/s of a connection
 };
 
-// Sets the rates of all flows. `capacities`: by link, in B/s.
+// Sets the rates of all flows. `capacities`: the capacity of each link, in B/s.
 void share(std::vector<LinkFlow>& flows, const std::vector<double>& capacities);
 
 }  // namespace chorale

@@ -91,8 +91,8 @@ class Pricing {
   void works(const Script::Act& act) {
     for (std::size_t i = act.first_kernel; i < act.last; ++i) add(time_of(script_.kernels()[i]));
   }
-  // The host computes the update of states that it keeps, while the accelerator waits. All ranks of a host share its memory
-  // bandwidth.
+  // If optimizer states are in host memory, the host computes their update while the accelerator waits. All ranks of a host
+  // share its memory bandwidth.
   KernelTime time_of(const KernelWork& kernel) const {
     const bool on_host = options_.offload.optimizer && kernel.work == Work::update && !kernel.gradient;
     if (!on_host) return kernels_.of(kernel);
@@ -102,7 +102,7 @@ class Pricing {
   }
 
   bool is_width(const Script::Call& call) const { return !is_message(call) && !is_copy(call) && call.group == "tp"; }
-  // Whether this is a tp call for which the accelerator waits immediately, as in most programs.
+  // Whether this is a tp call after which the accelerator waits immediately, as in most training programs.
   bool blocks(const Script::Call& call) const { return is_width(call) && !system_.software.overlaps_calls; }
 
   void block_on(const Script::Call& call) {
@@ -115,7 +115,7 @@ class Pricing {
     const Script::Call& call = cost_.calls[static_cast<std::size_t>(number)];
     if (!blocks(call)) return acts().push_back({.kind = Kind::begin, .call = number});
     work().sent += call.volume.sent;
-    // A gather for a weight gradient that starts while another call is in flight is hidden behind a product.
+    // If a gather for a weight gradient starts while a different call is in flight, a product hides the gather.
     if (in_flight_.empty()) block_on(call);
     in_flight_.insert(number);
   }
@@ -125,7 +125,7 @@ class Pricing {
     if (ends_late(call)) return;
     acts().push_back({.kind = Kind::wait, .call = number});
   }
-  // Whether this is a gather of new values after the update, which may end during the next step.
+  // Whether this is a gather of updated values, which can end as late as in the next step.
   bool ends_late(const Script::Call& call) const {
     return system_.software.gathers_ahead && cost_.parts.back().part.kind == StepPart::Kind::rest && !is_message(call) &&
            !is_copy(call) && layout_.zero > 0 && layout_.zero < 3 && updates_begun();
@@ -147,8 +147,8 @@ class Pricing {
   std::set<int> in_flight_;
 };
 
-// The number of micro-batches in a short step that represents the complete step: three, rounded up to a multiple of the
-// number of stages if stages have several chunks.
+// Returns the number of micro-batches in the short step that represents the complete step. The number is three. If stages
+// have several chunks, three is rounded up to a multiple of the number of stages.
 std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
   const std::int64_t all = options.batch.global / (layout.replicas() * options.batch.micro);
   std::int64_t few = 3;

@@ -1,10 +1,11 @@
-// The cost of a stage's step on a system consists of the acts of its script, with the time of every kernel. Micro-batches
-// are alike, so only a short step is recorded. The executor repeats the middle micro-batch of the short step:
+// The cost of a step on one pipeline stage: the acts of the stage's script, with the time of every kernel on the given
+// system. All micro-batches cost the same, so only a short step is recorded. The executor repeats the middle micro-batch of
+// the short step:
 //
 //   script of 3 micro-batches      F0 F1 F2 B0 B1 B2 rest
 //   step of 6                      F0 F1 F1 F1 F1 F2 B0 B1 B1 B1 B1 B2 rest      (in the order of the pipeline's schedule)
 //
-// The last micro-batch starts the sums of gradients, so it is recorded separately.
+// The last micro-batch differs, because it starts the sums of gradients over ranks.
 #pragma once
 #include "parallel/plan/plan.hpp"
 #include "parallel/planner/kernel_time.hpp"
@@ -32,7 +33,7 @@ struct StageCost {
   const Part& rest() const { return parts.back(); }
 };
 
-// The step to record, and the number formats of its products.
+// Describes the step to record, and the number formats of its products.
 struct StageRequest {
   PlanRequest plan;      // for the complete step; plan.hosts must be the hosts of the system
   std::string products;  // the number format of products in blocks
@@ -41,14 +42,14 @@ struct StageRequest {
 
 StageCost stage_cost(const StageRequest& request, const System& system, int rank);
 
-// Seconds of a collective or message if nothing else uses its links.
+// The duration of a collective or message if no other call uses its links.
 struct CallTime {
   double latency = 0;   // seconds until the first bytes are sent
   double moves = 0;     // seconds during which bytes are sent
   double crossing = 0;  // bytes that one connection of this call sends to a different host
   double total() const { return latency + moves; }
 };
-// The combined rate, in B/s, at which a group's ranks on one host send to other hosts.
+// Returns the combined rate, in B/s, at which the ranks of a group on one host send to other hosts.
 double crossing_rate(const System& system, int on_host, int groups_on_host, bool is_message);
 CallTime time_of_call(const Script::Call& call, const System& system, int groups_on_host);
 

@@ -11,13 +11,15 @@
 namespace chorale {
 namespace {
 
-// The more hosts a job has, the more likely one of them is slow. A step lasts until the slowest rank is done.
+// Returns the factor by which slow hosts lengthen a step. A step lasts until the slowest rank is done, and a job on many
+// hosts is likely to have a slow one.
 double slowness(const NetworkLinks& network, int hosts) {
   return 1 + network.slow_by * (1 - std::pow(1 - network.slow_hosts, hosts));
 }
 
-// Returns a number for each rank. Ranks with equal numbers have the same script. Such ranks have the same stage and context
-// rank, and their groups are spread over hosts in the same way, with equally many ranks on the rank's own host.
+// Returns a number for each rank. Ranks with equal numbers have the same script. Two ranks get the same number if they have
+// the same stage and context rank, and if their groups are spread over hosts in the same way. In particular, each of their
+// groups has equally many ranks on the rank's own host.
 std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& groups, const std::vector<int>& hosts) {
   std::vector<std::vector<int>> seen;
   for (int rank = 0; rank < layout.ranks(); ++rank)
@@ -72,8 +74,8 @@ void require_network(const System& system, std::int64_t ranks) {
               "add [network] to its file (docs/machines.md), or take fewer ranks");
 }
 
-// A script has a fixed order of work. A script does not show which windows of an update have arrived when a program checks,
-// so updates during passes cannot be predicted.
+// A script has a fixed order of work. But if an update runs during passes, the order depends on when each window of
+// optimizer states has been read. So updates during passes cannot be predicted.
 void require_predictable(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const System& s = request.system;

@@ -9,7 +9,7 @@
 namespace chorale {
 
 struct StepRequest {
-  PlanRequest plan;  // `hosts` follows from the system and need not be set
+  PlanRequest plan;  // `hosts` is computed from the system and need not be set
   System system;
   std::string products;  // the number format of products in blocks; "": that of the activations
   bool folded = true;    // false: records and simulates every rank separately
@@ -25,8 +25,9 @@ struct PredictedStep {
 };
 
 PredictedStep predict_step(const StepRequest& request);
-// Throws a usage error if the step cannot be predicted: ranks on several hosts without a network, number formats that the
-// accelerator does not have, copies without a speed in the machine file, updates during passes, or numerics other than fast.
+// Throws a usage error if the step cannot be predicted. Predictions need a network if ranks are on several hosts, number
+// formats that the accelerator supports, and a speed in the machine file for copies to host memory. They support only fast
+// numerics and updates after all passes.
 void require_predictable(const StepRequest& request);
 void require_network(const System& system, std::int64_t ranks);
 // The host of each rank of the system.

@@ -66,7 +66,8 @@ void BackgroundSave::write(const std::vector<StateTensor>& copies) {
   written_.store(true, std::memory_order_release);
 }
 
-// Tells the guard that this rank is alive as long as the thread writes. The last piece includes the sync of the whole file.
+// As long as the thread writes, tells the guard process that this rank is alive. Writing the last block includes the sync of
+// the complete file, so a block can take long.
 void BackgroundSave::wait_until_written() const {
   constexpr double longest_sync_seconds = 600;
   std::int64_t seen = -1;

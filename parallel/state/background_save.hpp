@@ -3,8 +3,8 @@
 //   rank     step ─ create folder, copy ─ step ─ step ─ step ─ finish: manifest, rename ─ step
 //   thread                             └ write, checksum, sync ┘
 //
-// As with save_checkpoint, either the old set or the new set is complete at any moment. The copy takes as much memory as
-// this rank's part of the state. No plan counts this memory. The thread shares the rank's cores.
+// At any moment, either the old set or the new set is complete, as with save_checkpoint. The copy takes as much memory as
+// this rank's part of the state, and plans do not include it. The thread shares the rank's cores.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -18,15 +18,15 @@ namespace chorale {
 
 class BackgroundSave {
  public:
-  // All ranks must call it. `mine` has the same meaning as in save_checkpoint, and may change after this call. The clock
-  // must outlive the object.
+  // All ranks must call it. `mine` has the same meaning as in save_checkpoint. The caller can change the tensors after this
+  // call. The clock must outlive the object.
   BackgroundSave(const std::filesystem::path& folder, Metadata metadata, std::vector<StateTensor> mine, Peers peers,
                  const Clock& clock);
   ~BackgroundSave();  // drops an unfinished set: loads ignore it, and the next save removes it
 
   std::int64_t step() const { return metadata_.step; }
   bool is_written() const { return written_.load(std::memory_order_acquire); }  // this rank's write has ended or failed
-  SavedSet finish();                                 // collective; waits for all ranks; on failure every rank throws
+  SavedSet finish();                                 // collective; waits for all ranks; if a rank fails, all ranks throw
   double hidden_seconds() const { return hidden_; }  // after finish(): seconds of writing for which this rank did not wait
 
  private:
@@ -40,8 +40,8 @@ class BackgroundSave {
   int file_systems_;
   std::unique_ptr<std::byte[]> copies_;
   std::atomic<bool> dropped_ = false, written_ = false;
-  std::atomic<std::int64_t> pieces_ = 0;  // number of pieces written so far
-  // Only the thread may access these until written_ is set.
+  std::atomic<std::int64_t> pieces_ = 0;  // number of blocks written so far
+  // Until written_ is set, only the thread is allowed to access these members.
   std::string share_;
   std::exception_ptr failure_;
   double hidden_ = 0;

@@ -1,4 +1,4 @@
-// Opening and reading checkpoints; checkpoint_save.cpp saves them.
+// Opens and reads checkpoints. checkpoint_save.cpp saves them.
 #include "parallel/state/checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 struct Checkpoint::Set {
   fs::path path;
   Manifest manifest;
-  std::vector<safetensors::File> files;  // one for each rank that saved
+  std::vector<safetensors::File> files;  // one for each rank of the run that saved the checkpoint
 
   explicit Set(const fs::path& from);
   void verify(const Peers& peers) const;
@@ -88,7 +88,7 @@ Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) 
       set = std::make_unique<const Set>(path_of_set);
       set->verify(peers);
     } catch (const Error& error) {
-      if (error.exit() == Exit::usage) throw;  // a newer format; all ranks read the same manifest, so all throw
+      if (error.exit() == Exit::usage) throw;  // a newer format: all ranks read the same manifest, so all ranks throw
       trouble = split(error.what(), '\n').at(1);
     }
     for (const std::string& theirs : peers.exchange(trouble))

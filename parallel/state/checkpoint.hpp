@@ -1,6 +1,6 @@
-// Checkpoints: the saved state of a run. A set is the folder of one step. A set that is not complete is ignored. Each rank
-// writes its parts of the tensors to one file. A manifest lists every part and its checksum. A checkpoint that was saved on
-// one layout can be loaded on any other layout.
+// A checkpoint is the saved state of a run. All files of one step are in one folder, which is called a set. An incomplete
+// set is ignored. Each rank writes its parts of the tensors to one file. A manifest lists every part and its checksum. A
+// checkpoint that was saved on one layout can be loaded on any other layout.
 //
 //   checkpoints/
 //     step-50/            manifest.json   rank-0.safetensors   rank-1.safetensors …
@@ -13,14 +13,14 @@
 // names it, and the previous set is loaded.
 //
 // Saving writes each byte once, and reads it once from memory to compute its checksum. Opening reads every byte of the set
-// once from disk, and each rank reads a share.
+// once from disk. The ranks divide this work.
 #pragma once
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 
-#include "layers/shape.hpp"
+#include <chorale/model.hpp>
 #include "parallel/state/parts.hpp"
 #include "src/base/log.hpp"
 
@@ -33,7 +33,7 @@ struct Metadata {
   std::uint64_t seed = 0;
   double loss_scale = 0;        // for f16; 0: the run does not scale its loss
   std::int64_t good_steps = 0;  // steps without overflow since the last overflow or change of the scale
-  std::int64_t patience = 0;    // further overflows tolerated before the scale shrinks
+  std::int64_t patience = 0;    // number of further overflows that are tolerated before the scale is lowered
   std::int64_t updates = 0;     // optimizer steps, not counting skipped ones
   ModelShape model;
   std::map<std::string, std::int64_t> blocks;  // sizes that determine the rounding of exact numerics; empty for fast
@@ -48,18 +48,18 @@ struct Peers {
   std::function<std::vector<std::string>(std::string mine)> exchange = [](std::string mine) {
     return std::vector{std::move(mine)};
   };
-  std::function<void()> went_on = [] {};  // called after each piece of a file, so that a long save does not look like a hang
+  std::function<void()> went_on = [] {};  // called after each block of a file, so that a long save does not look like a hang
 };
 
 struct SavedSet {
-  int file_systems = 1;    // number of file systems with files of the set; 1: all ranks share one (checkpoint_hosts.hpp)
+  int file_systems = 1;    // number of file systems with files of the set; 1: all ranks share it (checkpoint_hosts.hpp)
   std::int64_t bytes = 0;  // size of all ranks' files and of the manifest
 };
 
 // All ranks must call it. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each
-// tensor exactly once. So if several ranks have copies of a part, only one of them passes it. On return, the set is on disk
-// and `latest` points to it. On failure every rank throws, and earlier sets are intact. BackgroundSave saves while the run
-// continues.
+// tensor exactly once. So if several ranks have copies of a part, only one of these ranks passes the part. On return, the
+// set is on disk and `latest` points to it. If a rank fails, all ranks throw, and earlier sets remain intact. BackgroundSave
+// saves while the run continues.
 SavedSet save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
                          const Peers& peers = {});
 

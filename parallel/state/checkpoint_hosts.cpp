@@ -17,14 +17,14 @@ namespace chorale {
 namespace fs = std::filesystem;
 namespace {
 
-// Lists the folder instead of looking up the name, because an NFS client may cache for a while that a name does not exist.
+// Lists the folder instead of looking up the name, because an NFS client can cache the fact that a name did not exist.
 bool holds(const fs::path& folder, const fs::path& name) {
   std::error_code none;
   return std::ranges::any_of(fs::directory_iterator(folder, none),
                              [&](const auto& entry) { return entry.path().filename() == name; });
 }
 
-// The names of all files of the set, if its manifest can be read here; else "".
+// Returns the names of all files of the set, or "" if the manifest of the set cannot be read on this rank.
 std::string names_in_manifest(const fs::path& set) try {
   std::string names = "manifest.json";
   for (std::size_t rank = 0; rank < read_manifest(set).files.size(); ++rank)
@@ -56,8 +56,8 @@ std::vector<std::string> PartialSet::agreed(std::string mine, const std::excepti
   return all;
 }
 
-// The first rank that sees no folder yet creates one, and in it a file with a random name. The ranks that see this file
-// share the file system.
+// The first rank that does not see the folder creates it, and creates a file with a random name in it. The ranks that see
+// this file share the file system.
 int PartialSet::make() {
   std::vector<int> makers(static_cast<std::size_t>(peers_.size), -1);
   int made = 0;
@@ -70,7 +70,7 @@ int PartialSet::make() {
     const auto seen = together([&] { return is_here ? "yes" : ""; });
     for (std::size_t r = 0; r < seen.size(); ++r)
       if (!seen[r].empty()) makers[r] = static_cast<int>(rank);
-    std::error_code ignored;  // a leftover mark does no harm
+    std::error_code ignored;  // if the marker file remains, it does no harm
     if (is_mine) fs::remove(path_ / mark, ignored);
   }
   return made;
@@ -98,7 +98,8 @@ void require_on_all_hosts(const fs::path& set, const Peers& peers) {
   for (const std::string& name : wanted)
     if (!fs::exists(set / name)) here += "/" + name;
 
-  // The files that each host lacks. If all ranks lack a file, the set is damaged, and loading reports the damage.
+  // The files that are missing on each host. If a file is missing on all ranks, the set is damaged, and loading reports the
+  // damage.
   std::map<std::string, std::set<std::string>> lacking;
   std::map<std::string, int> times;
   for (const std::string& theirs : peers.exchange(here)) {

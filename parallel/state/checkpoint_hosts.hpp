@@ -1,6 +1,7 @@
-// Checkpoints of ranks on several hosts that may not share a file system. A set then has a folder on each file system. The
-// folder holds the files of the ranks that see it, and a copy of the complete manifest. The first of these ranks is the
-// folder's maker: it creates the folder and gives it its final name.
+// Saves and loads checkpoints on several hosts, which do not always share a file system. A set (the files of one step) has a
+// folder on each file system. The folder holds the files of all ranks that can access it, and a copy of the complete
+// manifest. The first of these ranks is called the maker of the folder. The maker creates the folder and renames it to its
+// final name.
 //
 //   n0: step-50/ manifest.json rank-0 rank-1     n1: step-50/ manifest.json rank-2 rank-3     the makers are ranks 0 and 2
 //
@@ -49,7 +50,7 @@ class PartialSet {
   int maker_ = -1;
 };
 
-// Throws a usage error if a host lacks files of this set that a different host has. Collective.
+// Collective. Throws a usage error if a file of this set exists on one host and is missing on a different host.
 void require_on_all_hosts(const std::filesystem::path& set, const Peers& peers);
 
 }  // namespace chorale

@@ -19,7 +19,7 @@ std::span<const std::byte> bytes_of(const Slice& data) {
 
 void name_set(const fs::path& folder, const fs::path& partial, std::int64_t step) {
   const fs::path set = folder / set_name(step), old = folder / (set_name(step) + ".old");
-  if (fs::exists(set)) {  // a set of this step exists: keep it loadable as step-N.old until the new set is named step-N
+  if (fs::exists(set)) {  // a set of this step exists; it can be loaded as step-N.old until the new set is named step-N
     fs::remove_all(old);
     rename_durably(set, old);
   }
@@ -48,7 +48,7 @@ std::string write_share(const PartialSet& set, const Peers& peers, const std::ve
   safetensors::Writer writer(path, std::move(entries));
   for (const StateTensor& tensor : mine) {
     std::uint32_t& checksum = share.tensors[tensor.name].parts.back().crc32c;
-    in_pieces(tensor.data, Use::read, [&](const Slice& here, std::int64_t) {  // read once, for the file and for its checksum
+    in_pieces(tensor.data, Use::read, [&](const Slice& here, std::int64_t) {  // one read serves the file and its checksum
       writer.write(bytes_of(here));
       checksum = crc32c(bytes_of(here), checksum);
       peers.went_on();

@@ -50,8 +50,8 @@ void remove_set(const fs::path& set) {
   fs::remove_all(doomed, ignored);
 }
 
-// The newest run with a checkpoint in this folder, or in a suite in this folder; "" if there is none. The names of runs
-// begin with their start times, so the newest run has the greatest name.
+// Finds the newest run in this folder that has a checkpoint, and also searches the suites in this folder. Returns "" if
+// there is none. The name of a run begins with its start time, so the newest run has the greatest name.
 fs::path newest_with_checkpoint_in(const fs::path& folder, bool also_in_suites) {
   fs::path newest;
   std::error_code error;
@@ -77,7 +77,7 @@ void refuse_without_checkpoint(const fs::path& folder) {
   if (fs::exists(folder / "config.json") || fs::exists(folder / "model.safetensors"))
     usage_error("there is no checkpoint", fmt::format("{} is a Hugging Face model", folder.string()),
                 fmt::format("start from its weights: --load-hf {}", folder.string()));
-  // The path of the run, without a trailing "checkpoints" or slash. (With a slash, read_symlink would follow the link.)
+  // The path of the run, without a trailing "checkpoints" or slash. A slash would make read_symlink follow the link.
   const bool is_run = folder.has_filename() && folder.filename() != "checkpoints";
   const fs::path run = is_run ? folder : folder.parent_path();
   std::error_code no_link;

@@ -17,15 +17,15 @@ std::filesystem::path folder_of_sets(const std::filesystem::path& path);
 [[noreturn]] void refuse_without_checkpoint(const std::filesystem::path& folder);
 [[noreturn]] void refuse_damaged(std::size_t sets, const std::string& first_trouble);  // if all sets are damaged
 
-// The sets to try, in this order: `latest`, then earlier steps from new to old, then later steps. Sets of later steps
-// remain if a run was continued from an earlier set.
+// Returns the sets in the order in which they are tried: `latest`, then earlier steps from new to old, then later steps.
+// Sets of later steps exist if a run was continued from an earlier set.
 std::vector<std::string> sets_to_load(const std::filesystem::path& folder);
 
 // Removes sets that were only partly written or partly removed.
 void remove_partial_sets(const std::filesystem::path& folder);
 
-// Keeps the set of this step, the last set before it, and sets of later steps, which someone may want. Removes all other
-// complete sets, and every .old set.
+// Keeps the set of this step, the last set before it, and all sets of later steps, because a user might still need them.
+// Removes all other complete sets, and every .old set.
 void remove_old_sets(const std::filesystem::path& folder, std::int64_t newest_step);
 
 }  // namespace chorale

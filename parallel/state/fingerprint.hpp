@@ -3,8 +3,8 @@
 // fingerprint is the sum of these hashes. Integer sums do not depend on order, so each rank adds the hashes of the elements
 // that it owns.
 //
-// Replicas, tensor-parallel ranks and the last stage with a tied table may hold copies. If a copy is not bit-identical to
-// the owner's tensor, it gets a separate entry, such as "norm.gain@dp1".
+// Several ranks can hold copies of a tensor: replicas, tensor-parallel ranks, and the first and last stages with a tied
+// table. If a copy is not bit-identical to the owner's tensor, it gets a separate entry, such as "norm.gain@dp1".
 #pragma once
 #include <map>
 

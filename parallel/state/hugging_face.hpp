@@ -17,22 +17,22 @@
 #include <string>
 #include <vector>
 
-#include "layers/shape.hpp"
+#include <chorale/model.hpp>
 #include "parallel/state/parts.hpp"
 #include "src/record/safetensors.hpp"
 
 namespace chorale {
 
-// How one of their tensors maps to ours. Column j of their tensor is column columns[j] of our tensor, or column j if
-// `columns` is empty. If `transposed`, row j of their tensor is that column.
+// How one of their tensors maps to one of ours. Column j of their tensor is column columns[j] of our tensor, or column j if
+// `columns` is empty. If `transposed` is true, row j of their tensor is that column of our tensor.
 struct Renamed {
   std::string theirs, ours;
   Shape shape;       // the shape of their tensor
   Shape shape_ours;  // the shape of our tensor
   bool transposed = false;
   std::vector<std::int64_t> columns = {};
-  // Files may instead contain this tensor as a part of a larger tensor `name`, beginning at element `first`. Empty name:
-  // there is no such larger tensor.
+  // Files can instead store this tensor as a part of the larger tensor `name`. The part begins at element `first`. If `name`
+  // is empty, there is no such larger tensor.
   struct Joined {
     std::string name;
     Shape shape;
@@ -45,7 +45,7 @@ std::vector<Renamed> names_of(const ModelShape& shape);  // a usage error if Hug
 // "gpt2", "llama", "qwen3", "mixtral" or "qwen3_moe"; a usage error if Hugging Face has no such model.
 std::string model_type_of(const ModelShape& shape);
 
-// Throws usage errors for families and options that this program does not support.
+// Throws a usage error if Chorale does not support the model family or an option of the configuration.
 ModelShape shape_of_config(const std::string& config_json, const std::string& path);
 std::string config_of_shape(const ModelShape& shape, DType dtype);
 
@@ -65,7 +65,7 @@ class HuggingFaceModel {
 
   const ModelShape& shape() const { return shape_; }
   DType dtype(const std::string& ours) const;
-  // Reads a part of the tensor that we call `ours`, in the type of the files. A model with shorter sequences may read only
+  // Reads a part of the tensor that we call `ours`, in the type of the files. A model with shorter sequences can read only
   // the first rows of the position table.
   void read(const std::string& ours, const Shape& shape, const Part& part, std::span<std::byte> target) const;
   void forget(const std::string& ours) const;  // lets the system drop the tensor's mapped pages from memory
@@ -75,7 +75,7 @@ class HuggingFaceModel {
     Renamed name;
     const safetensors::File* file;
     const safetensors::Entry* entry;
-    std::int64_t first;  // the piece begins at this element of the entry
+    std::int64_t first;  // the part begins at this element of the entry
   };
   const std::vector<Piece>& pieces(const std::string& ours) const;
 

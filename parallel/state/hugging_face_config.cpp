@@ -37,8 +37,8 @@ class Config {
   void only(const char* key, T ours, T otherwise) const {
     if (get<T>(key, otherwise) != ours) refuse(key, fmt::format("only {} is supported", json(ours).dump()));
   }
-  // Requires null, or an object whose type is "default". Other types scale the rotary positions, and a model that was
-  // trained with scaled positions is useless without the scaling.
+  // Requires null, or an object whose type is "default". Other types scale the rotary positions. A model that was trained
+  // with scaled positions gives wrong results without the scaling.
   void require_unscaled_positions(const char* key) const {
     if (!has(key)) return;
     const json& rope = value(key);
@@ -132,8 +132,8 @@ ModelShape llama_shape(const Config& config, double epsilon = 1e-6, double base 
   return shape;
 }
 
-// Hugging Face's balance loss takes all blocks of experts together, and its shares add up to k. Our balance loss is per
-// block, and its shares add up to 1.
+// Hugging Face computes one balance loss for all expert layers, in which the shares of the experts add up to k. Chorale
+// computes a balance loss per layer, in which the shares add up to 1.
 double balance_per_theirs(const ModelShape& s) {
   return static_cast<double>(s.experts.chosen) / static_cast<double>(s.expert_blocks());
 }

@@ -29,7 +29,7 @@ std::string text_in(const fs::path& path) {
   return *std::move(text);
 }
 
-// A PyTorch pickle is a program that builds the tensors. Opening it would run that program, so it is refused.
+// A PyTorch pickle is a program that builds the tensors. Opening the pickle would run that program, so pickles are refused.
 [[noreturn]] void refuse_pickle(const fs::path& pickle) {
   usage_error("the weights are a pickle", pickle.string() + " contains Python code, which would run when the file is opened",
               "if you trust it: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OUT), then load OUT");
@@ -109,7 +109,8 @@ std::map<std::string, FoundEntry> tensors_in(const std::vector<safetensors::File
   return found;
 }
 
-// Columns that are consecutive both in their tensor and in our part: the first index in each, and the number of columns.
+// A range of columns that are consecutive both in their tensor and in our part: the index of the first column in each, and
+// the number of columns.
 struct ColumnRun {
   std::int64_t theirs, ours, length;
 };
@@ -149,7 +150,8 @@ void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, s
   if (part.count == 0) return;
   const std::vector<ColumnRun> runs = runs_of(name, columns_cut ? part.shard.first : 0, width);
   if (name.transposed) {
-    // The number of rows r of the shard whose element in this column, r·width + column, has an index below `element`.
+    // Returns the number of elements in this column of the shard whose index is less than `element`. The element in row r
+    // has the index r·width + column.
     const auto rows_before = [&](std::int64_t element, std::int64_t column) {
       return std::max<std::int64_t>(0, (element - column + width - 1) / width);
     };

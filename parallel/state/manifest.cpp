@@ -7,6 +7,7 @@
 #include "src/base/crc32c.hpp"
 #include "src/base/foreign_text.hpp"
 #include "src/base/host.hpp"
+#include "src/math/forced_routing.hpp"
 
 namespace chorale {
 
@@ -40,7 +41,7 @@ static void from_json(const json& text, Part& part) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredPart, rank, part, crc32c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredTensor, shape, dtype, parts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)
-// Checkpoints from versions without experts lack this key. In them, every MLP is dense.
+// Checkpoints of versions without experts lack this key. All MLPs of such a checkpoint are dense.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Experts, count, chosen, ffn, shared_ffn, every, score, before_choice, scale,
                                                 groups, chosen_groups, capacity, balance, z, bias, bias_rate, balancing,
                                                 routing)
@@ -57,8 +58,8 @@ std::string envelope(const std::string& body) {
   return fmt::format("{{\"crc32c\":\"{:08x}\",\"manifest\":{}}}\n", crc32c(std::as_bytes(std::span(body))), body);
 }
 
-// Returns the text in an envelope. An envelope is the complete content of the file: the checksum and the text that the
-// checksum covers. The checksum is verified by rebuilding the envelope from the text.
+// Returns the manifest in an envelope. An envelope is the complete content of a manifest file: a checksum, and the string
+// that the checksum covers. The checksum is verified by building the envelope of that string again.
 std::string opened(const std::string& text) {
   const std::size_t before = envelope("").size() - 2;  // excludes the closing brace and the newline
   if (text.size() < before + 2) throw std::runtime_error(fmt::format("it has only {} bytes", text.size()));

@@ -42,7 +42,8 @@ struct Manifest {
 
 std::filesystem::path file_of(const std::filesystem::path& set, std::size_t rank);
 std::string manifest_text(const Manifest& manifest);
-// Throws if the manifest is damaged or its parts do not cover each tensor exactly once. A newer version is a usage error.
+// Throws if the manifest is damaged or its parts do not cover each tensor exactly once. If the manifest has a newer version,
+// throws a usage error.
 Manifest read_manifest(const std::filesystem::path& set);
 
 // The entries of one rank's file, as a string that the rank sends to all ranks. add_share adds such a string to the complete

@@ -9,8 +9,9 @@
 namespace chorale {
 namespace {
 
-// Walks over a part's elements as runs that are contiguous in the full tensor. A shard's runs have equal length and
-// distance. If the part is a range of the shard, its first and last run may be shorter.
+// Iterates over the elements of a part in runs. A run is a range of elements that are contiguous in the full tensor. The
+// runs of a shard have equal lengths and equal distances. If the part is a range of the shard, its first and last run may be
+// shorter.
 class Runs {
  public:
   Runs(const Part& part, const Shape& shape) : next_(part.first), end_(part.first + part.count) {
@@ -42,7 +43,7 @@ class Runs {
     done_ += length;
   }
 
-  // The rest of the current run: its first index in the part, its first index in the full tensor, and its number of
+  // The rest of the current run: the index of its first element in the part and in the full tensor, and the number of its
   // elements.
   std::int64_t local = 0, global = 0, length = 0;
 

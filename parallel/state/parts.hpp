@@ -1,6 +1,6 @@
-// The saved state of a training run consists of tensors, and each rank holds parts of them. A part is a shard of the full
-// tensor (a range of its rows or columns). Under ZeRO, a part is a range of the shard's elements. Elements in different
-// layouts are matched by their row-major index in the full tensor.
+// The saved state of a training run consists of tensors, and each rank holds parts of them. Without ZeRO, a part is a shard
+// of the full tensor: a range of its rows or columns. Under ZeRO, a part is a range of a shard's elements. The same element
+// is found in different layouts by its row-major index in the full tensor.
 //
 //   shard: columns 2–3 of [4,6]       . . a b . .        range [2,6) of that shard        . . . . . .
 //                                    . . c d . .                                        . . c d . .
@@ -27,15 +27,15 @@ struct StateTensor {
   Shape shape;       // shape of the full tensor
   Part part;
   Slice data;  // the part's elements
-  // "" on the rank that owns the part. On a rank that holds a copy, the rank's coordinates along the axes of the copies,
-  // such as "dp1.tp1".
+  // "" on the rank that owns the part. On a rank that holds a copy: the rank's coordinates on the axes along which copies
+  // exist, such as "dp1.tp1".
   std::string copy = {};
 };
 
 // Returns the part with a count of −1 replaced by the number of elements. Throws if the part does not lie within the shape.
 Part resolved(const Part& part, const Shape& shape);
 
-// Copies the elements that two parts of one tensor have in common. Returns their number.
+// Copies the elements that two parts of a tensor have in common. Returns the number of copied elements.
 std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const Part& from, std::span<const std::byte> source,
                          const Part& to, std::span<std::byte> target);
 

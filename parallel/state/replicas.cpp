@@ -14,11 +14,11 @@ namespace {
 
 using Ranks = std::vector<std::int64_t>;
 
-// Describes a tensor in a line such as "block.0.mlp.up.weight|1 0 48|0 96|0 0 0xabc…". The line consists of the name, the
-// part, the coordinates of the ranks that have the same gradient sums, and the hash after the last blank.
+// Describes a tensor in a line such as "block.0.mlp.up.weight|1 0 48|0 96|0 0 0xabc…". The line consists of the tensor's
+// name, its part, the coordinates that all ranks with the same gradient sums share, and the hash after the last blank.
 //
 // In fast numerics, each tensor-parallel rank and each stage sums gradients in a separate group. If groups are spread
-// differently over hosts, they may use different algorithms, so copies in different groups may be rounded differently.
+// differently over hosts, they can use different algorithms. Copies in different groups can then be rounded differently.
 std::string line_of(const StateTensor& t, const Training& training) {
   const Part part = resolved(t.part, t.shape);
   const bool exact = training.options().numerics == NumericsKind::exact;
@@ -28,8 +28,8 @@ std::string line_of(const StateTensor& t, const Training& training) {
                      hash_of(t));
 }
 
-// Returns the weights and moments of which any rank has a copy. Tensors without copies may be in a slow tier, so they are
-// not read. All ranks must call it.
+// Collective. Returns this rank's weights and moments of which at least one rank holds a copy. Tensors without copies are
+// not read, because they can be in a slow tier.
 std::vector<StateTensor> copied_state(Training& training) {
   std::vector<StateTensor> state = state_of(training);
   std::string mine;
@@ -42,8 +42,8 @@ std::vector<StateTensor> copied_state(Training& training) {
   return state;
 }
 
-// The values that layers use, on ranks that have full values. The optimizer may have only a shard of these values, or master
-// weights of a different type.
+// Returns the values that layers use, on ranks that have full values. The optimizer can have only a shard of these values,
+// or master weights of a different type.
 std::vector<StateTensor> values_of(const Training& training) {
   std::vector<StateTensor> values;
   if (training.mesh().layout().zero == 3) return values;
@@ -75,7 +75,7 @@ void require_equal_replicas(Training& training) {
   std::string mine;
   for (const StateTensor& tensor : copied_state(training)) mine += line_of(tensor, training);
   for (const StateTensor& tensor : values_of(training)) mine += line_of(tensor, training);
-  std::map<std::string, std::map<std::string, Ranks>> copies;  // keys: the tensor with its part, then the hash
+  std::map<std::string, std::map<std::string, Ranks>> copies;  // outer key: tensor and part; inner key: hash
   const std::vector<std::string> all = training.mesh().world().exchange(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     for (const std::string& line : split(all[rank], '\n'))

@@ -6,7 +6,7 @@
 // If there are only two copies, it is unknown which one is wrong. State that only one rank holds, such as a ZeRO shard,
 // cannot be compared.
 //
-// In fast numerics, tensor-parallel ranks may round differently, so only ranks that sum gradients in the same group are
+// In fast numerics, tensor-parallel ranks can round differently. So only ranks that sum gradients in the same group are
 // compared.
 //
 // Each rank hashes its state on one core and sends a line per tensor to all ranks.

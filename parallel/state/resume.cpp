@@ -9,8 +9,9 @@
 namespace chorale {
 namespace {
 
-// The version of the rules by which exact numerics sums leaves. In version 2, gradients of keys and values are also summed
-// by leaves, and the last leaf of a sequence may be short.
+// The version of the rules by which exact numerics computes sums. Sums are computed per leaf (a fixed number of tokens) and
+// then added. In version 2, gradients of keys and values are also summed per leaf, and the last leaf of a sequence can be
+// short.
 constexpr std::int64_t version_of_sums = 2;
 
 std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
@@ -122,7 +123,7 @@ void resume(Training& training, const Checkpoint& checkpoint) {
   std::vector<StateTensor> wanted = state_of(training);
   const bool reads_values = has_values(wanted, checkpoint);
   checkpoint.read(wanted);
-  // A run with a loss scale may continue a run without one, and vice versa.
+  // A run with a loss scale can continue a run without a loss scale, and vice versa.
   if (training.scaler().dynamic && saved.loss_scale > 0) {
     training.scaler().scale = saved.loss_scale;
     training.scaler().good_steps = saved.good_steps;

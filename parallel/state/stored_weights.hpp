@@ -1,5 +1,5 @@
-// The weights of a model, without the rest of its training state, from a checkpoint or a Hugging Face folder. A rank reads
-// only its parts of the weights, through a buffer of one MiB.
+// Reads the weights of a model from a checkpoint or a Hugging Face folder, without the rest of the training state. A rank
+// reads only its parts of the weights, through a buffer of one MiB.
 #pragma once
 #include <optional>
 
@@ -11,7 +11,7 @@ namespace chorale {
 
 class StoredWeights {
  public:
-  // Collective among the peers. `path` is a checkpoint or a Hugging Face folder.
+  // All ranks in `peers` must call it. `path` is a checkpoint or a Hugging Face folder.
   StoredWeights(const std::filesystem::path& path, Allocator& memory, Log& log, const Peers& peers = {});
 
   const ModelShape& shape() const { return hugging_face_ ? hugging_face_->shape() : checkpoint_->metadata().model; }
@@ -25,8 +25,8 @@ class StoredWeights {
   std::optional<Checkpoint> checkpoint_;
 };
 
-// The model's shape, from a Hugging Face configuration or from the first readable manifest; checkpoint data are not read.
-// Throws an error if all manifests are damaged, and a usage error if `path` has no model.
+// Returns the shape of the model, from a Hugging Face configuration or from the first readable manifest. Does not read
+// checkpoint data. Throws an error if all manifests are damaged, and a usage error if `path` has no model.
 ModelShape shape_stored_in(const std::filesystem::path& path);
 ModelShape shape_of_checkpoint(const std::filesystem::path& path);
 Metadata metadata_of_checkpoint(const std::filesystem::path& path);

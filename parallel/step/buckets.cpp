@@ -15,15 +15,15 @@ Tensor part_of(const Tensor& whole, const Bucket::Place& place) {
 
 AxisSet summed_over(const Parameter& p, const Layout& layout) { return layout.axes->set_of(p.summed_over); }
 
-// The batch-dividing axes over which a parameter's gradient is summed, and the parameter's stages. Parameters with equal
-// keys may share a bucket.
+// The key of a parameter: the batch-dividing axes over which its gradient is summed, and the stages that hold it. Parameters
+// with equal keys can share a bucket.
 using Key = std::pair<AxisSet, std::vector<std::int64_t>>;
 Key key_of(const Parameter& p, const Layout& layout) {
   return {summed_over(p, layout) & layout.axes->holding_copies(both_grids), p.stages};
 }
 
-// Assigns undivided tensors to buckets in the order of the backward pass. A bucket ends when it is full or, with ZeRO-2 and
-// 3, when a unit ends.
+// Assigns tensors to buckets in the order of the backward pass, without splitting a tensor. A bucket ends when it is full
+// or, with ZeRO-2 and 3, when a unit ends.
 std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<ParameterPointer>>& units,
                                                const BucketOptions& o, const Layout& layout) {
   struct Open {
@@ -149,8 +149,9 @@ Tensor Buckets::new_gradients(const Bucket& bucket) {
   return gradients;
 }
 
-// Each piece is rounded into a buffer. The buffer is then copied into the bucket, where it overwrites only gradients that
-// have already been rounded. A large bucket is divided into few large pieces, because starting a kernel on a GPU takes time.
+// The bucket is rounded block by block. Each block is rounded into a buffer, which is then copied into the bucket. The copy
+// overwrites only gradients that have already been rounded. A large bucket is divided into few large blocks, because
+// starting a kernel on a GPU takes time.
 void Buckets::round(const Bucket& bucket) {
   if (bucket.summed_type == options_.gradient) return;
   const std::int64_t most = std::min(bucket.count, std::max<std::int64_t>(1 << 16, bucket.count / 64));

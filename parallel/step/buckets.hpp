@@ -1,13 +1,13 @@
-// A rank stores its parameters in buckets. A bucket holds tensors one after the other in one buffer, so that one collective
-// call reduces or gathers many tensors. At construction, parameters are assigned to buckets in the order in which the
-// backward pass completes their gradients. Within a bucket, parameters that need the additional sums of Bucket::sums come
-// first. Parameters may share a bucket if they are on the same pipeline stages, and their gradients are summed over the same
-// batch-dividing axes.
+// A rank stores its parameters in buckets. A bucket is one buffer that holds several tensors one after the other, so that
+// one collective call reduces or gathers all of them. At construction, parameters are assigned to buckets in the order in
+// which the backward pass completes their gradients. Within a bucket, parameters that need the additional sums of
+// Bucket::sums come first. Parameters can share a bucket if they are on the same pipeline stages, and if their gradients are
+// summed over the same batch-dividing axes.
 //
 // A bucket's group is the set of ranks that sum the bucket's gradients. Each rank of the group has one shard. All shards
-// have equal size, and a shard may begin inside a tensor. If the layout has several such groups (along rep), each shard is
-// on one rank of every group. The bucket is padded to a multiple of the number of ranks in all these groups, so that each
-// shard can also be divided evenly.
+// have equal size, and a shard may begin inside a tensor. If the layout has several such groups (along rep), one rank of
+// every group holds the same shard. The bucket is padded to a multiple of the number of ranks in all these groups, so that
+// each shard can also be divided evenly.
 //
 // Under hpz (ZeRO++, Wang et al. 2023) the group also extends along rep. A bucket then has a second, smaller group along dp
 // and cp, the near ranks. Each near rank keeps a secondary shard of the values. The backward pass gathers the secondary
@@ -22,8 +22,8 @@
 //
 // Without ZeRO and with ZeRO-1, a rank stores full buckets of values and gradients. With ZeRO-2, the rank stores full
 // buckets of values, but only its gradient shards. With ZeRO-3, the rank stores only its value shards and gradient shards.
-// After the reduce-scatter of ZeRO-1, only this rank's shard of a gradient bucket holds sums over ranks. The remaining
-// elements of the bucket are unused until the next step clears them.
+// After the reduce-scatter of ZeRO-1, only this rank's shard of a gradient bucket holds sums over ranks. The rest of the
+// bucket is unused until the next step clears it.
 //
 // Each rank accumulates its local gradients in f32 (f64 with f64, integers in exact numerics). Before the sum over ranks,
 // f32 gradients may be rounded to bf16 in place:
@@ -44,27 +44,27 @@ struct Bucket {
   struct Place {
     ParameterPointer parameter;
     std::int64_t first;  // index of the parameter's first element in the bucket
-    // Whether the gradient norm includes this rank's elements of the parameter. False only for copies that a different rank
-    // counts. These are undivided parameters on all tensor-parallel ranks but the first, and the second copy of a tied
-    // table.
+    // Whether this rank counts its elements of the parameter in the gradient norm. False only for copies that a different
+    // rank counts: unsharded parameters on all tensor-parallel ranks except the first, and the second copy of a tied
+    // embedding table.
     bool counts;
   };
-  // Elements whose gradients are summed over the tensor-parallel ranks before the sum over Bucket::group. These elements
-  // belong to parameters marked `of_heads` and, under sequence parallelism, to parameters marked `of_stream`
+  // A range of elements. Their gradients are summed over the tensor-parallel ranks before the sum over Bucket::group. These
+  // elements belong to parameters marked `of_heads` and, under sequence parallelism, to parameters marked `of_stream`
   // (parameter.hpp).
   struct Sum {
     std::int64_t first, count;  // elements [first, first + count) of the bucket
-    Axis* group;                // the ranks of this sum: the tensor-parallel ranks
+    Axis* group;                // the group of this sum: the tensor-parallel ranks
   };
   std::size_t number = 0;     // index in Buckets::all()
-  std::vector<Place> places;  // the parameters in the bucket, first those in `sums`
+  std::vector<Place> places;  // the parameters in the bucket; those in `sums` come first
   std::int64_t count = 0;     // elements in the bucket, padding included
   AxisSet cut_among = 0;      // the axes along which `group` extends
   Axis* group = nullptr;      // the ranks that sum this bucket's gradients; with ZeRO, each rank owns a shard
   std::vector<Sum> sums;
-  // Groups of further sums of this rank's shard, after the sum over `group`. Null: no such sum.
-  Axis* other_shards = nullptr;  // over the ranks outside `group` that hold the same shard: along rep
-  Axis* stages = nullptr;        // over the two stages that hold a tied table
+  // After the sum over `group`, this rank's shard is also summed over these groups. Null: no such sum.
+  Axis* other_shards = nullptr;  // along rep: the ranks outside `group` with the same shard
+  Axis* stages = nullptr;        // the two stages that hold a tied embedding table
   Axis* near = nullptr;          // under hpz, the near ranks, which together keep all values; else null
 
   Tensor values, gradients;            // the full bucket; empty while only the shard is stored
@@ -77,10 +77,10 @@ struct Bucket {
   std::int64_t waits_for = 0;
   std::int64_t micro_batches = 0;  // with ZeRO-2 and 3: micro-batches of this step not yet added to the shard
 
-  // Makes each parameter's value a view of its place in `whole`. If `whole` is empty, the parameters have no values until
-  // the next call.
+  // Makes each parameter's value a view of its elements in `whole`, the values of the full bucket. If `whole` is empty, the
+  // parameters have no values until the next call.
   void bind_values(Tensor whole);
-  void bind_gradients(Tensor whole);  // makes each gradient a view of its place in `whole`
+  void bind_gradients(Tensor whole);  // makes each gradient a view of its elements in `whole`
 };
 
 struct BucketOptions {
@@ -98,7 +98,8 @@ struct BucketOptions {
 
 class Buckets {
  public:
-  // units: the parameters of each unit (an embedding, a block, the head), in the order of the forward pass.
+  // units: the parameters of each unit of the model, in the order of the forward pass. A unit is an embedding, a block or
+  // the head.
   Buckets(const std::vector<std::vector<ParameterPointer>>& units, const BucketOptions& options, const Mesh& mesh,
           Allocator& memory);
   Buckets(const Buckets&) = delete;
@@ -108,8 +109,8 @@ class Buckets {
   const BucketOptions& options() const { return options_; }
   // Sets a bucket's full gradients to zero, or with ZeRO-2 and 3 this rank's gradient shard.
   void clear_gradients(const Bucket& bucket);
-  // The ranges of parameters that this rank's optimizer updates: all elements, or with ZeRO the elements in this rank's
-  // shards.
+  // Returns the ranges of parameters that this rank's optimizer updates. Without ZeRO, they contain all elements; with ZeRO,
+  // the elements in this rank's shards.
   std::vector<Owned> owned() const;
   // If several ranks hold copies of the same part of a parameter, the first of these ranks owns the part and saves it in
   // checkpoints. Returns the axes along which this rank's coordinates differ from the owner's; empty on the owner.
@@ -128,10 +129,10 @@ class Buckets {
   // Whether a shard is in a slow tier.
   bool away(const Tensor& shard) const { return is_away(shard, memory_.device()); }
   // Rounds a bucket's full gradients to the type in which ranks sum gradients. Each element is rounded once, to nearest
-  // even. The results replace the first half of the gradients in memory, and Bucket::summed is a view of the results. Does
+  // even. The results overwrite the first half of the gradients' memory, and Bucket::summed is a view of the results. Does
   // nothing if both types are equal.
   void round(const Bucket& bucket);
-  // Allocates memory for a copy of a shard that is in a slow tier.
+  // Allocates a staging buffer in memory for a shard. The shard itself is stored in a slow tier.
   Staged staged(const Tensor& shard, Category category) { return {memory_, shard.count(), shard.dtype(), category}; }
   TierTraffic& traffic() { return traffic_; }
   const TierTraffic& traffic() const { return traffic_; }
@@ -144,11 +145,11 @@ class Buckets {
   };
   void allocate(Bucket& bucket);
   static std::int64_t shard(const Bucket& bucket) { return bucket.count / bucket.group->size(); }
-  // The elements that this rank counts in the gradient norm: its shard, or an equal part of it if other ranks hold the same
-  // shard.
+  // Returns the elements that this rank counts in the gradient norm. They are its shard, or an equal part of the shard if
+  // several ranks hold this shard.
   static Range counted(const Bucket& bucket);
-  // Calls visit(place, first in the bucket, first in the parameter, count) for each parameter's piece of the bucket's
-  // elements [first, first + count).
+  // Finds the parameters that overlap the elements [first, first + count) of the bucket. For each overlap, calls
+  // visit(place, first in the bucket, first in the parameter, count).
   template <class Visit>
   static void each_piece(const Bucket& bucket, std::int64_t first, std::int64_t count, Visit visit);
 

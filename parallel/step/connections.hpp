@@ -1,5 +1,5 @@
-// Connects the layers of this rank with the layers of other ranks. Each part belongs to one kind of parallelism, and does
-// nothing if the layout does not use that kind. Layers know only these interfaces (layers/context.hpp).
+// Connects the layers of this rank with the layers of other ranks. Each member belongs to one kind of parallelism, and does
+// nothing if the layout does not use that kind. Layers use only the interfaces of these members (layers/context.hpp).
 //
 //   boundary    tensor parallelism     connects the ranks that share a layer
 //   exchange    expert parallelism     connects the ranks that divide the experts
@@ -27,7 +27,7 @@ struct Connections {
   std::unique_ptr<ExpertExchange> exchange;
   std::unique_ptr<SequenceRows> sequences;
   std::unique_ptr<AttentionScheme> attention;
-  AttentionWork attention_work = {};  // this rank's work since the start; host only, if ranks divide sequences
+  AttentionWork attention_work = {};  // this rank's work since the start; on the host only, if ranks divide sequences
 
   void put_into(RunContext& context) const {
     context.boundary = boundary.get();

@@ -1,5 +1,5 @@
-// In data parallelism, the ranks along the data axis hold copies of the same parameters, and each rank processes its part of
-// the batch. Gradients are summed over the data axis.
+// Data parallelism: the ranks along the data axis hold copies of the same parameters, and each rank processes a part of the
+// batch. Gradients are summed over the data axis.
 //
 //   naive      after the last backward pass, tensor by tensor        nothing overlaps: the rank waits for each call
 //   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …        a bucket's sum starts when its last gradient is ready,
@@ -11,9 +11,9 @@
 // sends the same number of elements. Gradient buckets are reduce-scattered, each rank updates only its shard (1/N of the
 // optimizer states), and the new values are gathered.
 //
-// If the layout repeats groups of N ranks R times, R ranks hold the same shard. These R ranks sum the shard once per step,
-// bucket by bucket. A bucket's sum over R ranks starts after its sum over N ranks. Each rank then sends 2(Ψ/N)(R−1)/R
-// additional elements.
+// If a layout has R groups of N ranks with the same shards, each shard is on R ranks. These R ranks sum the shard once per
+// step, bucket by bucket. The sum over the R ranks starts after the sum within each group of N ranks. Each rank then sends
+// 2(Ψ/N)(R−1)/R additional elements.
 #include <deque>
 
 #include "parallel/step/reducer.hpp"
@@ -66,8 +66,8 @@ class Bucketed final : public Reducer {
     under_way_.push_back({&bucket, scatters() ? bucket.group->start_reduce_scatter(bucket.summed, bucket.gradient_shard)
                                               : bucket.group->start_all_reduce(bucket.summed)});
     if (!listener_.wants_sums()) return;
-    // A bucket that is also summed over other shards stays in the queue, because finish() must begin those sums in the same
-    // order on all ranks.
+    // A bucket with a second sum (Bucket::other_shards) stays in the queue, because finish() must begin these second sums in
+    // the same order on all ranks.
     const auto is_over = [](UnderWay& one) { return !one.bucket->other_shards && one.sum.test(); };
     for (; !under_way_.empty() && is_over(under_way_.front()); under_way_.pop_front())
       after_.tell(*under_way_.front().bucket);
@@ -108,7 +108,8 @@ void add_before(Buckets& buckets, const Bucket& bucket) {
   for (const Bucket::Sum& sum : bucket.sums) sum.group->all_reduce(bucket.summed.narrow(sum.first, sum.count));
 }
 
-// A shard in a slow tier is summed only in finish(), because all its micro-batches must have been written first.
+// A shard in a slow tier is summed only in finish(), because the gradients of all micro-batches must have been written
+// first.
 void SumsAfter::start(const Bucket& bucket) {
   if (!bucket.other_shards) {
     tell(bucket);

@@ -1,5 +1,5 @@
-// Finds the origin of a NaN or Inf: the step, layer, tensor, element and rank. A normal step does not inspect tensors. If a
-// step's loss or gradients are not finite, all ranks repeat the complete step and inspect every tensor.
+// Finds the step, layer, tensor, element and rank in which a NaN or Inf first occurred. A normal step does not inspect
+// tensors. If a step's loss or gradients are not finite, all ranks repeat the complete step and inspect every tensor.
 //
 //   rank 0   ✓ ✓ ✓ ✗ ✗      A NaN spreads to other ranks through sums and messages, but only to tensors that come later in
 //   rank 1   ✓ ✗ ✗ ✗ ✗      this order: micro-batch, pass, part of the model, tensor. So the earliest NaN is the origin.
@@ -13,13 +13,13 @@
 
 namespace chorale {
 
-// Training::step() throws this error on all ranks. Except with --update overlapped, weights and moments then have the values
-// that they had before the step.
+// Training::step() throws this error on all ranks. Weights and moments then have the values from before the step, except
+// with --update overlapped.
 struct NotFinite : Error {
   NotFinite(std::int64_t step, const std::string& what, const std::string& numbers, const std::string& fix,
             bool weights_spoiled)
       : Error(Exit::runtime, "step " + std::to_string(step) + what, numbers, fix), weights_spoiled(weights_spoiled) {}
-  bool weights_spoiled;  // skipping the step does not help: a weight is NaN or Inf, or an update has used the gradients
+  bool weights_spoiled;  // a weight is NaN or Inf, or an update has used the gradients: skipping does not help
 };
 
 class FirstNan {
@@ -33,7 +33,7 @@ class FirstNan {
 
   explicit FirstNan(std::int64_t step) : step_(step) {}
   void look(const Place& place, const char* what, const std::string& where, const Tensor& tensor);
-  void take(const Place& place, const std::optional<Error>& trouble);  // keeps an error that numerics reported at `place`
+  void take(const Place& place, const std::optional<Error>& trouble);  // stores an error of numerics at `place`
   // All ranks must call it. If any rank has found a NaN or Inf, it throws NotFinite on all ranks and names the earliest one.
   void throw_first(Axis& world) const;
 

@@ -1,5 +1,5 @@
-// ZeRO-Infinity (Rajbhandari et al. 2021): shards of values, gradients and optimizer states live in a file, so that a rank
-// can train a model that is larger than its memory. Each shard is read into memory when it is needed:
+// ZeRO-Infinity (Rajbhandari et al. 2021): shards of values, gradients and optimizer states are stored in a file, so that a
+// rank can train a model that is larger than its memory. Each shard is read into memory when it is needed:
 //
 //   values       a unit's shard is read while the previous unit computes             parallel/step/zero.cpp
 //   gradients    a shard is written while the next unit computes, read for the norm  parallel/step/zero.cpp, training.cpp
@@ -10,8 +10,9 @@
 // optimizer states stay on the host. Gradients are copied to the host, which also computes their norm, and new values are
 // copied back to the GPU.
 //
-// Offloading does not change the order of any computation, so a run is bit-identical to a run without offload. With Ψ
-// elements on a rank, f32 and one micro-batch, a step transfers the following numbers of bytes, all of which a plan counts:
+// Offloading does not change the order of any computation, so results are bit-identical with and without offload. Let a rank
+// hold Ψ elements in f32. With one micro-batch, a step then transfers the following numbers of bytes, all of which a plan
+// counts:
 //
 //                read                                   written
 //   values       12Ψ: forward, backward, update         4Ψ
@@ -28,28 +29,15 @@
 #include <string>
 #include <vector>
 
+#include <chorale/training.hpp>
 #include "parallel/layout/layout_rules.hpp"
 #include "src/memory/device_plugin.hpp"
 #include "src/memory/memory.hpp"
 
 namespace chorale {
 
-class Options;
-
-struct OffloadOptions {
-  bool parameters = false, gradients = false, optimizer = false;  // true: these tensors live in the tier
-  std::string folder = ".";                                       // folder of the file
-  std::int64_t window_bytes = 4 << 20;  // bytes of each tensor that an update keeps in memory at once
-  bool to_host = false;                 // true: the tier is the host's memory, for a GPU; false: the tier is a file
-  bool activations = false;             // true: the activations that full recomputation keeps live in the tier
-  // Declares all options except the places, which are a list of words (experiments/train/offload_places.hpp).
-  void declare(Options& options, const std::function<std::string()>& nothing_in_file);
-  bool any() const { return parameters || gradients || optimizer || activations; }
-  std::int64_t window_elements() const;  // elements of four bytes in a window, rounded down to whole pages
-};
-
-// Returns why ranks cannot offload these tensors, or nothing if they can. A GPU cannot offload to a file, and values and
-// gradients can be offloaded only if ZeRO shards them.
+// Returns the reason why these tensors cannot be offloaded, if there is one. There are two possible reasons: a GPU cannot
+// offload to a file, and values and gradients can be offloaded only if ZeRO shards them.
 MaybeMisfit misfit_of_offload(const OffloadOptions& options, const Layout& layout, bool on_device);
 // Options that offload more than `now`, as far as the layout allows. Each entry offloads one more kind of tensor than the
 // previous one.

@@ -1,4 +1,4 @@
-// The memory of a Training on one rank, and the traffic between memory and a slow tier.
+// The memory of a Training on one rank, and the bytes copied between this memory and a slow tier.
 //
 //   memory   a ledger counts every byte; --contiguous-memory puts a step's new tensors into one planned block (the arena)
 //   tier     a file or the host's memory, with a separate ledger; exists only if something is offloaded (offload.hpp)

@@ -1,22 +1,18 @@
 // A Reducer sums gradients over the ranks that hold copies of a parameter. After the update, the reducer sends the new
-// values to the ranks that did not compute them. Data parallelism and ZeRO implement this interface. The buckets state which
-// ranks sum which elements.
+// values to the ranks that did not compute them. Data parallelism and ZeRO implement this interface. The buckets
+// (buckets.hpp) define which ranks sum which elements.
 #pragma once
 #include <deque>
 #include <memory>
 #include <set>
 
-#include <chorale/named.hpp>
+#include <chorale/training.hpp>
 #include "parallel/step/buckets.hpp"
 
 namespace chorale {
 
-// bucketed: sums during the backward pass. naive: sums after the backward pass; does not work with ZeRO.
-enum class ReducerKind : std::uint8_t { naive, bucketed };
-constexpr auto names_of(ReducerKind) { return Names{"reducer", "naive", "bucketed"}; }
-
-// Reducers notify this listener, so that an update can overlap the backward pass (updates.hpp). By default, the listener
-// ignores all notifications.
+// Reducers notify this listener, so that an update can overlap the backward pass (updates.hpp). By default, it ignores all
+// notifications.
 class ReductionListener {
  public:
   virtual ~ReductionListener() = default;
@@ -32,7 +28,7 @@ class Reducer {
  public:
   virtual ~Reducer() = default;
   virtual void begin(std::int64_t micro_batches) = 0;  // called when a step begins; clears full gradients
-  virtual void ready(const Parameter& parameter) = 0;  // called when a micro-batch's gradient has been added locally
+  virtual void ready(const Parameter& parameter) = 0;  // called when this rank has added a micro-batch's gradient
   // Waits for all sums. Afterwards, the gradients that this rank owns are complete sums over ranks. With ZeRO, a rank owns
   // its gradient shards.
   virtual void finish() = 0;
@@ -49,16 +45,16 @@ inline void clear(Buckets& buckets, const Bucket& bucket, ReductionListener& lis
   buckets.clear_gradients(bucket);
 }
 
-// Called before the sum over a bucket's group: rounds the gradients (Buckets::round), and sums the elements listed in
-// Bucket::sums, each range over its group. These sums are blocking all-reduces within the backward pass.
+// Called before the sum over a bucket's group: rounds the gradients (Buckets::round), and sums each range in Bucket::sums
+// over the group of the range. These sums are blocking all-reduces within the backward pass.
 void add_before(Buckets& buckets, const Bucket& bucket);
-// Sums a bucket's gradients further, after the sum over its group. The first further sum is over Bucket::other_shards. The
-// second, for a tied table, is over the two stages that hold the table. With ZeRO, only the rank's shard is summed, because
-// all ranks of such a sum hold the same shard.
+// Computes the additional sums of a bucket's gradients, after the sum over the bucket's group. The first additional sum is
+// over Bucket::other_shards. The second is over the two stages that hold a tied embedding table. With ZeRO, each additional
+// sum is over ranks with the same shard, so only that shard is summed.
 class SumsAfter {
  public:
   SumsAfter(Buckets& buckets, ReductionListener& listener) : buckets_(buckets), listener_(listener) {}
-  // Called when the sum over a bucket's group is complete. Begins the sum over other shards, which proceeds in the
+  // Called when the sum over a bucket's group is complete. Begins the sum over Bucket::other_shards, which proceeds in the
   // background. All ranks must call start() for the buckets in the same order. Notifies the listener of complete sums.
   void start(const Bucket& bucket);
   void tell(const Bucket& bucket) const {  // the sum of a tied table is complete only after finish()

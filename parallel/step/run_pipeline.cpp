@@ -99,7 +99,8 @@ class ScheduleRun {
     return message;
   }
 
-  // Sends the result to the stage that needs it. Returns true if a different chunk of this stage needs the result instead.
+  // Sends the result to the stage that needs it. Returns true if the result is needed by a different chunk of this stage, so
+  // that no message is sent.
   bool send(const PipelineAction& action, const Tensor& made) {
     const auto to = taker_of(schedule_, {axis_.rank(), action});
     if (!to || !made) return false;

@@ -4,9 +4,10 @@
 //   stage 0   F0 ─▶ F1 ─▶ …        An action waits only for its own input. Its result is sent while the next action
 //   stage 1      F0 ─▶ B0 ─▶ …     computes, and is freed once the receiver has it.
 //
-// The time at which a result is received depends on the speed of both stages. So a result in transit counts as communication
-// memory, and activation bytes depend only on the schedule. A plan assumes that each result is received as late as the
-// schedule allows (read_at_latest), so a run never has more bytes in transit than planned.
+// The time at which a result is received depends on the speed of both stages. So a result in transit is counted as
+// communication memory, not as an activation. Activation bytes therefore depend only on the schedule. A plan assumes that
+// each result is received as late as the schedule allows (read_at_latest), so a run never has more bytes in transit than
+// planned.
 #pragma once
 #include <functional>
 #include <map>
@@ -30,10 +31,10 @@ struct MicroBatch {
 
   Tensor inputs;               // token ids, on the first stage
   std::vector<TokenCut> cuts;  // the token cut of each sample, if cuts differ (context.cuts)
-  std::int64_t targets = 0;    // number of targets that count
+  std::int64_t targets = 0;    // number of counted targets
   Context context;
   Tape tape;
-  std::optional<KeptInputs> kept_inputs;                // inputs of blocks in a slow tier; empty: they are on the tape
+  std::optional<KeptInputs> kept_inputs;  // inputs of blocks, if they are in a slow tier; empty: they are on the tape
   std::vector<std::function<void()>> weight_gradients;  // deferred computations, for schedules that split the backward pass
 };
 
@@ -64,8 +65,9 @@ struct PipelineTimes {
 StepPart::Kind part_kind(Pass pass);  // the kind of this pass in kernel meters
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock);
 // A schedule of only forward passes. Each stage runs its passes in the order in which their inputs arrive. With several
-// chunks, part p of micro-batch m runs in round m · chunks + p. No backward pass makes a stage wait for later stages, so
-// results could pile up in memory. A stage therefore waits while most_unread_results of its results have not been received.
+// chunks, part p of micro-batch m runs in round m · chunks + p. Without backward passes, a stage never waits for later
+// stages, so its results could accumulate in memory. Therefore a stage waits while most_unread_results of its results have
+// not been received.
 //
 //   2 chunks   stage 0   F0a F1a F0b F2a F1b F3a F2b …     F1a and F0b are both in round 2: the earlier chunk is first
 //              stage 1   ·   F0a F1a F0b F2a F1b F3a …

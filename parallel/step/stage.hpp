@@ -1,17 +1,15 @@
-// The part of the model on one rank: a shard of each layer of the rank's pipeline stage. The layers are grouped into
+// The part of the model on one rank. A rank holds a shard of each layer of its pipeline stage. The layers are grouped into
 // pipeline chunks, and into units for buckets and ZeRO. The embedding is in the same chunk as the first block. The head is
 // in the same chunk as the last block.
 //
 //   units:   embedding │ block 0 │ … │ block L−1 │ norm, head
 #pragma once
+#include <chorale/training.hpp>
+#include "layers/gpt.hpp"
 #include "parallel/mesh/mesh.hpp"
 #include "parallel/step/reducer.hpp"  // for wrap_units
 
 namespace chorale {
-
-// Builds all layers of the model; a rank then keeps only the layers of its stage. If empty, build_gpt builds the model, and
-// divides widths among tensor-parallel ranks and experts among expert-parallel ranks.
-using BuildModel = std::function<Model(const ModelShape&, Recompute, const Mesh&)>;
 
 class Stage {
  public:

@@ -1,6 +1,6 @@
-// Measures how long the phases of a step take. The step records timing events as it enqueues its work. The host waits for
-// the device once per step (and in layers of experts). After this wait, the events are converted to seconds, for the step's
-// result, the pipeline's events and the trace.
+// Measures how long the phases of a step take. The step records timing events while it enqueues its work. The host waits for
+// the device once per step (and in expert layers). After this wait, the events are converted to seconds. The seconds are
+// used in the step's result, in the pipeline's events and in the trace.
 //
 //   begun ─ clear gradients ─ cleared ─ passes ─ passed ─ reduce, ‖g‖ ─ reduced ─ (the one wait) ─ update
 //
@@ -12,28 +12,12 @@
 #include <optional>
 #include <vector>
 
+#include <chorale/train.hpp>
 #include "parallel/mesh/mesh.hpp"
 #include "parallel/step/run_pipeline.hpp"
 #include "parallel/step/traced_work.hpp"
 
 namespace chorale {
-
-struct StepResult {
-  std::int64_t step = 0;  // steps count from 1
-  double loss = 0, gradient_norm = 0, rate = 0, loss_scale = 1;
-  std::int64_t tokens = 0;
-  bool skipped = false;
-  std::int64_t updates = 1, rolled_back = 0;  // number of updates, and of updates that were undone (updates.hpp)
-  // Seconds on this rank. The first six values are disjoint and add up to the duration of the step. `data` is spent reading
-  // samples, `forward` and `backward` in the passes, `optimizer` in all other computation, `exposed` waiting for
-  // collectives, and `bubble` waiting for other stages. `hidden` is the time in which communication was in flight and the
-  // rank did not wait. On a device, these are device times up to the step's wait, and the update's time is reported with the
-  // next step.
-  double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
-  // With offload to a file, `tier_exposed` is the time spent waiting for the file, which the times above include.
-  // `tier_hidden` is the time in which transfers were in flight and the rank did not wait.
-  double tier_exposed = 0, tier_hidden = 0;
-};
 
 class StepAccount {
  public:

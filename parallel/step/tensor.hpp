@@ -21,7 +21,7 @@ namespace chorale {
 
 class TensorParallel : public ShardBoundary {
  public:
-  // partitioned: whether the ranks divide the rows of the activations that full recomputation stores.
+  // partitioned: whether the ranks divide the rows of the activations that full recomputation keeps.
   explicit TensorParallel(Axis& axis, bool partitioned = false) : axis_(axis), partitioned_(partitioned) {}
   std::function<Tensor()> start_sum(const Tensor& partial, SumSite& site, Context& context) const override;
   Tensor pick(const Tensor& rows, Context& context) const override;

@@ -165,9 +165,9 @@ StepResult Training::step(const ReadSamples& read) {
   if (memory_.arena()) memory_.arena()->begin_step();
   const FileTier::Times before = memory_.file_times();
   reducer_->begin(schedule_.micro_batches);
-  // The number of counted tokens is known only after add_up(), where the host waits for the device. If the norm were
-  // computed after add_up(), the host would wait for the device twice. So the norm is computed as if all tokens counted, and
-  // is corrected below.
+  // The number of counted tokens is known only after add_up(), in which the host waits for the device. If the norm were
+  // computed after add_up(), the host would have to wait twice. So the norm is computed as if all tokens counted, and is
+  // corrected below.
   const std::int64_t most_tokens = options_.batch.global * options_.shape.sequence;
   const double usual = 1 / (static_cast<double>(most_tokens) * options_.scaler.scale);
   updates_->begin(result.rate, usual);
@@ -291,8 +291,8 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) { retur
 std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                                     const std::function<bool()>& is_cut) {
   const std::int64_t whole = options_.batch.micro * mesh_.data().size(), all = (samples + whole - 1) / whole;
-  // The result of a vote is read only when the next vote is due. By then the last pipeline stage has normally voted too, so
-  // no stage waits for the result, and the pipeline does not drain.
+  // In a vote, the ranks agree whether to end the evaluation. The result of a vote is read only before the next vote. By
+  // then, the last pipeline stage has usually voted too, so no stage waits for the result, and the pipeline does not drain.
   const std::int64_t between_votes = schedule_.parts() > 1 ? 2 * schedule_.parts() : 1;
   std::optional<Axis::Vote> vote;
   bool cut = false;

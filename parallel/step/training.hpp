@@ -1,6 +1,6 @@
-// Training: a rank's part of the model, its optimizer, and one training step. A parallel strategy can change only four parts
-// of a step: the layers (tensor.hpp, zero.hpp), the order of the passes (run_pipeline.hpp), the reduction of gradients
-// (reducer.hpp), and the elements that a rank's optimizer updates (buckets.hpp).
+// A Training has a rank's part of the model and its optimizer, and makes training steps. A parallel strategy can change only
+// four parts of a step: the layers (tensor.hpp, zero.hpp), the order of the passes (run_pipeline.hpp), the reduction of
+// gradients (reducer.hpp), and the elements that a rank's optimizer updates (buckets.hpp).
 //
 //   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
 //
@@ -16,14 +16,16 @@
 #include <string>
 
 #include <chorale/clock.hpp>
+#include <chorale/training.hpp>
 #include "layers/choice_counts.hpp"
 #include "layers/optimizer.hpp"
 #include "parallel/step/batch_totals.hpp"
 #include "parallel/step/connections.hpp"
 #include "parallel/step/rank_memory.hpp"
 #include "parallel/step/rows.hpp"
+#include "parallel/step/stage.hpp"
 #include "parallel/step/step_account.hpp"
-#include "parallel/step/training_options.hpp"
+#include "parallel/step/updates.hpp"
 #include "src/base/error.hpp"
 #include "src/math/device_kernels.hpp"
 
@@ -44,8 +46,9 @@ class Training {
   // Returns the mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout or gradients.
   // All ranks must call it.
   double evaluate(const ReadSamples& read, std::int64_t samples);
-  // Like evaluate(), but all ranks return nullopt soon after `is_cut` has returned true on any rank. `is_cut` is called
-  // between micro-batches; in a pipeline, once every few micro-batches. Empty: the evaluation always completes.
+  // Like evaluate(), but the evaluation ends early after `is_cut` has returned true on any rank, and all ranks then return
+  // nullopt. `is_cut` is called between micro-batches; in a pipeline, once every few micro-batches. Empty: the evaluation
+  // always completes.
   std::optional<double> evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                             const std::function<bool()>& is_cut);
 
@@ -63,8 +66,8 @@ class Training {
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
-  // Each replace_… function replaces a part of a strategy. `with` takes the part and returns its replacement, which may wrap
-  // the part.
+  // Each replace_… function replaces one part of the training step. `with` takes the part and returns its replacement, which
+  // can wrap the part.
   template <class Part>
   using Replacement = std::function<std::unique_ptr<Part>(std::unique_ptr<Part>)>;
   void replace_reducer(const Replacement<Reducer>& with) { reducer_ = with(std::move(reducer_)); }
@@ -88,8 +91,8 @@ class Training {
   // newest micro-batch. declared_activation_bytes() returns the bytes that the layers declare.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
-  // Throws if the layers kept a different number of bytes than they declare, or more if they declare an upper bound. Plans
-  // and the choice of a layout rely on the declared bytes.
+  // Throws if the layers kept a different number of bytes than they declare. If they declare an upper bound, throws only if
+  // they kept more bytes. Plans and the choice of a layout rely on the declared bytes.
   void check_activations();
 
  private:

@@ -1,7 +1,8 @@
-#include "parallel/step/training_options.hpp"
+#include <chorale/training.hpp>
 
 #include "parallel/layout/asked_layout.hpp"
 #include "src/base/options.hpp"
+#include "src/math/device_kernels.hpp"
 
 namespace chorale {
 

@@ -19,7 +19,7 @@ TierTraffic exposed_part(const TierTraffic& update, UpdateTime time) {
   return exposed;
 }
 
-// A plan describes a step in which the assumed factor is correct. A run cannot assume a factor for its first step.
+// A plan describes a step for which the assumed factor is correct. A run never assumes a factor in its first step.
 Updates::Updates(UpdateTime time, Optimizer& optimizer, const Numerics& numerics, const Queue& queue, bool plans)
     : optimizer_(optimizer), numerics_(numerics), queue_(queue), time_(time), confident_(plans) {}
 

@@ -1,6 +1,6 @@
-// Decides when the optimizer updates, and which factor of the gradients it assumes. All gradients are multiplied by one
-// factor, which depends on the tokens of the batch, the loss scale and clipping. Only the totals of the global batch show
-// whether gradients must be clipped or have overflowed.
+// Decides when the optimizer updates parameters, and by which factor it multiplies gradients. All gradients have the same
+// factor, which depends on the number of tokens in the batch, on the loss scale and on clipping. Only the totals of the
+// global batch show whether gradients must be clipped or have overflowed.
 //
 //   after         F F F B B B ‖g‖ U U U               the usual order
 //   overlapped    F F F B B B ‖g‖                     a bucket is updated once its sum is complete. Needs a known factor: no
@@ -11,21 +11,19 @@
 //   delayed       F F F B B B ‖g‖ F F F B B B ‖g‖     updates during the next step: θ(t+1) = θ(t) − Adam(g(θ(t−1))), the
 //                                 U U U       U U U   delayed parameter update of ZeRO-Offload (Ren et al. 2021)
 //
-// Overlap helps only if the update waits for reads and writes of a slow tier (offload.hpp). The program progresses the
+// Overlap saves time only if the update waits for reads and writes of a slow tier (offload.hpp). The program progresses the
 // update after every layer. `speculative` also keeps the old optimizer states, so states take twice the memory in their
 // tier. `delayed` keeps master copies of all weights.
 #pragma once
 
+#include <chorale/training.hpp>
 #include "layers/optimizer.hpp"
 #include "parallel/step/reducer.hpp"
 
 namespace chorale {
 
-enum class UpdateTime : std::uint8_t { after, overlapped, speculative, delayed };
-constexpr auto names_of(UpdateTime) { return Names{"time of updates", "after", "overlapped", "speculative", "delayed"}; }
-
-// The part of an update's bytes that is transferred while nothing computes. For delayed updates, this is only the
-// publication of the values, which reads the master weights and writes the values.
+// Returns the bytes of an update that are transferred while nothing computes. For delayed updates, only publishing the new
+// values is such a transfer: it reads the master weights and writes the values.
 TierTraffic exposed_part(const TierTraffic& update, UpdateTime time);
 
 class Updates final : public ReductionListener {

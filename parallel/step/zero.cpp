@@ -69,7 +69,8 @@ class Sharded final : public Reducer {
     }
     writing_.start_write(bucket.gradient_shard, buckets_.traffic());
   }
-  // Adds zeros, which turns −0 into 0. A rank that adds to a cleared shard gets the same result.
+  // Adds zeros, which turns −0 into 0. So the result is bit-identical to that of a rank that adds the sum to a cleared
+  // shard.
   void add_zeros(const Tensor& sum) {
     if (!is_floating(sum.dtype())) return;
     const std::int64_t most = std::min<std::int64_t>(sum.count(), 1 << 16);
@@ -92,7 +93,7 @@ class Sharded final : public Reducer {
   ReductionListener& listener_;
   std::set<const Bucket*> begun_;   // buckets with sums of this step in their shard
   Staged writing_;                  // the sum that is being written to the tier
-  const Bucket* summed_ = nullptr;  // a bucket with all its micro-batches added, until after_ starts on it
+  const Bucket* summed_ = nullptr;  // a bucket to which all micro-batches have been added; null after after_.start()
   SumsAfter after_;
 };
 

@@ -6,9 +6,9 @@
 //   backward   gather values i−1 ┄ │ unit i │ reduce-scatter gradients i, drop both     only under ZeRO-3
 //
 // While a unit computes, the values of the next K units are gathered (K is BucketOptions::prefetch_units). The unit after
-// these K units is read from the slow tier, if values are offloaded. So up to 1 + K units have full values at once. All
-// ranks make these calls in the same order, which depends on K. After the reduce-scatter, a rank adds its block of the sum
-// to its gradient shard.
+// these K units is read from the slow tier, if values are offloaded. So at most 1 + K units have full values at the same
+// time. All ranks make these calls in the same order, which depends on K. After the reduce-scatter, a rank adds its block of
+// the sum to its gradient shard.
 //
 // With N ranks, Ψ parameters and ring algorithms, a rank sends (N−1)/N·Ψ elements in one gather or reduce-scatter of all
 // parameters. ZeRO-2 sends this number of elements once per micro-batch for gradients and once per step for values. ZeRO-3
@@ -30,7 +30,7 @@ namespace chorale {
 class ZeroUnit final : public WrappingLayer {
  public:
   ZeroUnit(LayerPointer inner, const std::vector<ParameterPointer>& uses, Buckets& buckets);
-  // Sets the units before and after this one in the forward pass. Null: no such unit.
+  // Sets the units that precede and follow this unit in the forward pass. Null: no such unit.
   void follow(ZeroUnit* before, ZeroUnit* after) {
     before_ = before;
     after_ = after;
@@ -54,7 +54,7 @@ class ZeroUnit final : public WrappingLayer {
 
   struct Part {
     Bucket* bucket;
-    Staged shard = {};  // the copy of a shard in a slow tier
+    Staged shard = {};  // a copy in memory of a shard in a slow tier
     Axis::Pending gathering = {};
   };
   Buckets& buckets_;

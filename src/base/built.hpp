@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-inline constexpr const char* version = "0.2.0";
+inline constexpr const char* version = "0.3.0";
 
 // The facts are compiler, cxxflags, mpirun, git_commit and git_dirty. The values of without_ucx, without_cuda and
 // without_nccl say why a library was left out; "" means that the library is built in.

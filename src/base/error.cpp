@@ -22,8 +22,8 @@ std::string indented(const std::string& what, const std::vector<std::string>& li
   return text;
 }
 
-// Describes a failed allocation. The text of std::bad_alloc is only its name, so this function adds the limits of the
-// process.
+// Describes a failed allocation. The message of std::bad_alloc is only the exception's name, so this function adds the
+// limits of the process.
 std::string what_lacks_memory() {
   std::string numbers;
   for (const Limit& limit : limits())

@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-// Whether two values are the same text or the same number ("1" and "1.0").
+// Whether two values are the same string or the same number ("1" and "1.0").
 bool equal(const std::string& a, const std::string& b) {
   char *end_a = nullptr, *end_b = nullptr;
   const double x = std::strtod(a.c_str(), &end_a), y = std::strtod(b.c_str(), &end_b);
@@ -44,8 +44,8 @@ WrongSetting without_counterpart(const Setting& setting, const std::string& inst
           fmt::format("{}: {}", found, instead)};
 }
 
-// Returns pairs of settings for the same option that come from the same source but have different values. Neither of the two
-// settings overrides the other.
+// Returns pairs of settings for the same option that come from the same source but have different values. Neither setting of
+// such a pair overrides the other.
 std::vector<WrongSetting> contradictions(const std::vector<Setting>& by_words, const std::vector<Setting>& all) {
   std::vector<WrongSetting> found;
   for (std::size_t i = 0; i < by_words.size(); ++i)

@@ -1,6 +1,6 @@
-// A table that maps the option names of a different program to Chorale's options. A name may set one of Chorale's options. A
-// name may also require that an option has, or does not have, a certain value. All other names have no effect, or are
-// refused with a suggestion.
+// A table that maps the option names of a different program to Chorale's options. Some names set one of Chorale's options.
+// Some names require that an option has, or does not have, a certain value. All other names have no effect, or are refused
+// with a suggestion.
 #pragma once
 #include <string>
 #include <utility>

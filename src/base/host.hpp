@@ -22,7 +22,7 @@ std::vector<int> sockets_of(const std::vector<int>& cpus);  // ascending; empty 
 int current_cpu();                                          // the CPU on which this thread is running
 std::string cpu_ranges(const std::vector<int>&);            // {0,1,2,5} → "0-2,5"
 
-// Returns the number of threads per rank if `sharers` ranks share `cpus` cores. At least one.
+// Returns the number of threads per rank if `sharers` ranks share `cpus` cores. The number is at least one.
 int threads_per_rank(int cpus, int sharers);
 
 struct Limit {
@@ -41,8 +41,8 @@ struct ResidentMemory {
   std::int64_t bytes = 0, peak_bytes = 0;
 };
 ResidentMemory resident_memory();
-std::int64_t last_level_cache_bytes();  // size of the cache that CPU 0 uses; sysconf may report the sum over the caches of a
-                                        // socket
+std::int64_t last_level_cache_bytes();  // size of CPU 0's last-level cache; sysconf can report the sum over a socket's
+                                        // caches instead
 std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/chorale; "" if neither variable is set
 // Replaces a file atomically: writes a temporary file next to it, and then renames that file. Creates the folder if needed.
 // Returns "" or the reason for a failure.

@@ -14,7 +14,7 @@
 namespace chorale {
 namespace {
 
-// Returns why this list entry reaches no other host, or "" if it may reach one.
+// Returns the reason why this list entry cannot reach a different host, or "" if it might reach one.
 std::string why_not(const std::string& entry, const std::vector<Interface>& interfaces) {
   if (entry.starts_with("127.")) return "is the loopback network";
   const auto found = std::ranges::find(interfaces, entry, &Interface::name);

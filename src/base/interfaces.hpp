@@ -17,7 +17,7 @@ std::vector<Interface> network_interfaces();                     // the interfac
 std::string in_words(const std::vector<Interface>& interfaces);  // "eth0 (10.77.1.1), docker0 (172.17.0.1)", without lo
 
 // Whether the launcher started ranks on several hosts, according to the launcher's variables. False if the variables do not
-// tell.
+// show this.
 bool on_several_hosts(const Environment& environment);
 
 // Throws a usage error if the ranks are on several hosts and every interface that a variable allows is loopback or down.

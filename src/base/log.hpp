@@ -41,7 +41,7 @@ class Log {
     write(Level::info, stderr, fmt::format(text, std::forward<Args>(args)...));
   }
   template <class... Args>
-  void result(fmt::format_string<Args...> text, Args&&... args) {  // of level info
+  void result(fmt::format_string<Args...> text, Args&&... args) {  // logs at level info
     write(Level::info, stdout, fmt::format(text, std::forward<Args>(args)...));
   }
   template <class... Args>

@@ -1,6 +1,6 @@
-// The machine file contains the performance of a machine, which is measured once. `train` stores the peak rates of matrix
-// products in the file, and `tune --calibrate` stores the prices of communication. The file is TOML, so that a person can
-// read it, or write one for a machine that does not exist yet. docs/machine_file.md describes every key.
+// The machine file contains the performance of a machine. The performance is measured only once. `train` stores the peak
+// rates of matrix products in the file, and `tune --calibrate` stores the prices of communication. The file is TOML, so that
+// a person can read it, or write one for a machine that does not exist yet. docs/machine_file.md describes every key.
 //
 //   schema = "chorale machine"                       [[level]]              # the ranks of a host, or hosts on a network
 //   machine = "AMD EPYC, 2 cores"                    backend = "shm"
@@ -9,8 +9,8 @@
 //   flops = 4.7e11      # 1/s                        cross = [2.4e10, …]    # B/s
 //
 // The default file is in the same folder as the tuning table, below $XDG_CACHE_HOME/chorale or ~/.cache/chorale. Each host
-// has its own file, so hosts that share a home directory never write to the same file. A write replaces the file by a
-// rename. If two programs write at the same time, one measurement is lost and repeated later.
+// has its own file, so hosts that share a home directory never write to the same file. A write creates a new file and
+// renames it to the old name. If two programs write at the same time, one measurement is lost and repeated later.
 #pragma once
 #include <array>
 #include <filesystem>
@@ -45,21 +45,22 @@ struct SumRate {  // the speed at which one core adds vectors of this type
 // The prices of one backend between ranks of one host (span "host") or between hosts (span "network").
 struct Level {
   std::string backend, span = "host";
-  int ranks = 2, hosts = 1;   // of the run that measured the prices
+  int ranks = 2, hosts = 1;   // numbers of ranks and hosts in the run that measured the prices
   bool shared_cores = false;  // true: the hosts are emulated, and share the cores of one machine
   std::string measured;
   bool busy = false;
   double barrier = -1;             // seconds of a barrier during the run; −1: unknown
   int rows = 0;                    // number of timed rows to which the prices were fitted
   double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)| over these rows
-  std::map<std::string, std::vector<double>> prices;  // by key: see price_keys()
+  std::map<std::string, std::vector<double>> prices;  // keyed by the names of price_keys()
   std::map<std::string, std::vector<double>> spread;  // relative standard errors, for some of the keys
 };
 
-// The rates at which one core computes a training step, by kind of work, while all ranks of the run compute the same.
+// The rates at which one core performs each kind of work in a training step, while all ranks of the run compute the same
+// step.
 struct ComputeRates {
-  std::string type;      // of the activations
-  int ranks = 1;         // of the run that measured the rates
+  std::string type;      // type of the activations
+  int ranks = 1;         // number of ranks in the run that measured the rates
   double product = 0;    // flops per second of matrix products
   double attention = 0;  // flops per second of attention's two products and of the softmax between them
   double elements = 0;   // bytes per second that all other kernels read and write

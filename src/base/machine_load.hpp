@@ -42,7 +42,7 @@ struct OtherWork {
   // "vm was busy: other programs use 1.6 of its 2 cores (load 3.1); times vary more than on a quiet machine"
   std::string warning(const std::string& tense) const;
 };
-// The busy host with the most other work; null if no host is busy.
+// Returns the busy host on which other programs and the hypervisor take the most CPU time; null if no host is busy.
 const OtherWork* busiest_of(const std::vector<OtherWork>& hosts);
 std::string disturbance(const std::vector<OtherWork>& hosts);  // the warning of the busiest host, "vm was busy: …"; "" if no
                                                                // host is busy

@@ -53,9 +53,9 @@ Life::~Life() {
 
 namespace {
 
-// The first message between hosts may wait forever if MPI uses a network interface that does not connect them. Therefore the
-// first message has a deadline. MPI has just synchronized all ranks, so no rank is much later. Only the time during which
-// this rank polls counts. Therefore a rank that was stopped or waited for a core does not give up early.
+// The first message between hosts can wait forever if MPI uses a network interface that does not connect the hosts.
+// Therefore the first message has a deadline. MPI has just synchronized all ranks, so no rank arrives much later. Only the
+// time during which this rank polls counts. Therefore a rank that was stopped or waited for a core does not give up early.
 void await_other_hosts() {
   constexpr double patience_seconds = 8;
   const Environment environment = process_environment();
@@ -84,8 +84,8 @@ void await_other_hosts() {
 
 namespace {
 
-// A program that started MPI itself may already hold much memory. The guard is forked from this process and would keep that
-// memory.
+// A program that started MPI itself may already hold much memory. The guard (the watchdog process of a host) is forked from
+// this process and would keep that memory.
 std::unique_ptr<Flight> guarded_from_the_start(const Launch& launch) {
   int initialized = 0;
   check(PMPI_Initialized(&initialized));

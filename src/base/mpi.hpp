@@ -63,9 +63,9 @@ std::string library_name();  // "Open MPI v4.1.4"
 
 // Blocking helpers for set-up. The helpers wait inside MPI, so the MPI library handles the death of a peer.
 std::vector<int> ranks_where(MPI_Comm comm, bool flag);                  // returns on every rank: the ranks that passed true
-std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // returns on rank 0: the texts of all ranks, in
+std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // returns on rank 0: the strings of all ranks, in
                                                                          // rank order
-std::string broadcast(MPI_Comm comm, std::string text);                  // returns the text of rank 0 on every rank
+std::string broadcast(MPI_Comm comm, std::string text);                  // returns the string of rank 0 on every rank
 std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // returns the numbers of all ranks, in rank order
 
 // Returns this rank's index among the ranks on its host, and the number of these ranks. Collective.

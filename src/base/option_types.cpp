@@ -1,4 +1,4 @@
-// The types of options. Each `add` binds an option to a field, and defines the conversion of a text to the field's value.
+// The types of options. Each `add` binds an option to a field, and defines how a string is converted to the field's value.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -33,7 +33,8 @@ std::string outside(const Option& option, double value) {
 
 bool is_whole(const std::string& text) { return text.find_first_not_of("0123456789") == std::string::npos; }
 
-// Parses a whole number into the field and the option's text. Returns "", or the expected form if the number is invalid.
+// Parses a whole number and stores it in `field` and `option.text`. Returns "", or the expected form if the number is
+// invalid.
 std::string assign_whole(const std::string& text, std::int64_t& field, Option& option) {
   std::int64_t value = 0;
   if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtoll(s, end, 10); })) return "a whole number";
@@ -42,7 +43,7 @@ std::string assign_whole(const std::string& text, std::int64_t& field, Option& o
   return option.text = fmt::format("{}", field), "";
 }
 
-// Parses a number into the field and the option's text. Returns "", or the expected form if the number is invalid.
+// Parses a number and stores it in `field` and `option.text`. Returns "", or the expected form if the number is invalid.
 std::string assign_number(const std::string& text, double& field, Option& option) {
   double value = 0;
   if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtod(s, end); }) || !std::isfinite(value))
@@ -64,7 +65,7 @@ std::string assign_or_none(const std::string& text, const std::string& none, Opt
   return expected.empty() || is_whole(none) ? expected : fmt::format("{}, or {}", expected, none);
 }
 
-// Parses a size into the field and the option's text. Returns "", or the expected form if the size is invalid.
+// Parses a size and stores it in `field` and `option.text`. Returns "", or the expected form if the size is invalid.
 std::string assign_bytes(const std::string& text, std::int64_t& field, Option& option) {
   const auto value = parse_bytes(text);
   if (!value) return "a size such as 8, 64K or 1M";

@@ -61,7 +61,7 @@ std::string canonical_key(std::string name) {
 
 namespace {
 
-// Returns "1000" for "1e3", "1k" or "1000.0", and "" for any text that is not such a number.
+// Returns "1000" for "1e3", "1k" or "1000.0", and "" for any string that is not such a number.
 std::string whole_number(const std::string& text) {
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);

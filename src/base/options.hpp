@@ -20,8 +20,8 @@
 #include <vector>
 
 #include <chorale/named.hpp>
+#include <chorale/optimizer.hpp>
 #include "src/base/flag_synonyms.hpp"
-#include "src/base/relative.hpp"
 
 namespace chorale {
 
@@ -69,8 +69,8 @@ class Option {
   // Accepts a different program's word for one of Chorale's choices.
   Option& also(std::string theirs, std::string ours) { return synonyms.emplace_back(theirs, ours), *this; }
   Option& suggest(std::vector<std::string> names) { return suggestions = std::move(names), *this; }
-  // The option has an effect only if the option `other` has one of `values`, or only if `why_not` returns "". `needs` is the
-  // condition in words.
+  // only_with: this option has an effect only if the option `other` has one of `values`. only_where: this option has an
+  // effect only if `why_not` returns "". `needs` is the condition in words.
   Option& only_with(const std::string& other, const std::vector<std::string>& values);
   Option& only_where(const std::string& needs, std::function<std::string()> why_not);
 
@@ -166,8 +166,8 @@ class Options {
                   const std::function<void()>& declare);
 
   // Also accepts the options of a different command, to pass them on to that command. Skips options that this command itself
-  // has, and options in `except`. The help does not list options that are passed on. Records list options that are passed on
-  // only if the user gave them.
+  // has, and options in `except`. The help does not list options that are passed on. An option that is passed on appears in
+  // records only if the user gave it.
   void pass_on(const Options& other, const std::vector<std::string>& except);
   std::vector<Setting> given_to_pass_on() const;
 
@@ -178,7 +178,7 @@ class Options {
   const std::deque<Option>& all() const { return options_; }
   const std::vector<Word>& foreign_words() const { return foreign_words_; }
   std::vector<std::string> names() const;            // canonical names, aliases and words
-  const Option* find(const std::string& key) const;  // by name or alias
+  const Option* find(const std::string& key) const;  // finds an option by name or alias
   const Word* find_word(const std::string& key) const;
   const std::string& origin(const std::string& name) const;
 
@@ -192,8 +192,8 @@ class Options {
   void refuse(WrongSetting wrong) { mistakes_.push_back(std::move(wrong)); }
   void report_mistakes();
   // Called once after all settings are taken. Throws a usage error for the mistakes found so far. If there are no mistakes,
-  // throws a usage error for settings that have no effect. (After a mistake, the mistake may be the reason that a setting
-  // has no effect.) A setting without effect from a different program's file is reset, with a note.
+  // throws a usage error for settings that have no effect. (If there is a mistake, it might be the reason why a setting has
+  // no effect.) A setting without effect from a different program's file is reset, with a note.
   void settle();
   // Records a mistake about an unknown name, and calls the name a flag if it starts with a dash. If a different program uses
   // the name, suggests the corresponding option; otherwise suggests the nearest name.

@@ -20,7 +20,7 @@ std::string paragraph(std::string_view head, std::string_view text, std::size_t 
 // Breaks lines that are wider than the screen at spaces. If stdout is a pipe or a file, lines are not broken.
 std::string on_screen(const std::string& words);
 
-// Formats the notes above a table, which are lines that begin with "# ". A note wider than `columns` continues on lines that
+// Formats the notes above a table. Notes are lines that begin with "# ". A note wider than `columns` continues on lines that
 // begin with "#   ".
 std::string notes_within(std::string_view notes, std::size_t columns);
 

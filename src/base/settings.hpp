@@ -19,7 +19,9 @@ std::vector<Setting> from_environment(Options& options, const std::vector<std::s
                                       const std::vector<std::string>& variables);
 
 std::vector<Setting> read_config(const std::filesystem::path& file);               // .toml or .json, flat: key = value
-std::vector<Setting> read_toml(const std::string& text, const std::string& name);  // name: the file name in the origins
+std::vector<Setting> read_toml(const std::string& text, const std::string& name);  // `name`: the file name that error
+                                                                                   // messages show as the origin of a
+                                                                                   // setting
 
 // The contents of a different program's config file, translated into Chorale's options.
 struct Foreign {
@@ -42,8 +44,8 @@ std::size_t line_at(const std::string& text, std::size_t position);  // line num
 // Throws a usage error if there is no such preset, or if the file is wrong.
 Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const std::vector<ForeignConfig>& foreign);
 
-// Refuses paths among the settings that cannot be used: empty on the command line, a loop of links, too long, or not
-// readable. A path that does not exist is accepted.
+// Throws if a setting's path cannot be used. Such a path is empty on the command line, is too long, contains a loop of
+// links, or cannot be read. A path that does not exist is accepted.
 void refuse_unusable_paths(Options& options, const std::vector<Setting>& settings);
 
 // Applies `settings`, lowest precedence first. First applies the preset and the config files of other programs that they

@@ -9,7 +9,7 @@ namespace chorale {
 // Throws unless 32 MiB can be mapped now. `library` is the name of the library in the error.
 void require_spare_memory(const char* library);
 
-// Bytes that this process may still map under its address-space limit; −1: there is no limit.
+// Returns the number of bytes that this process can still map under its address-space limit; −1: there is no limit.
 std::int64_t free_addresses();
 
 }  // namespace chorale

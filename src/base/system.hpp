@@ -1,5 +1,5 @@
 // A system of accelerators, as a machine file describes it: the accelerator, the links of a host, the network between hosts,
-// and the software. Chorale predicts the time of a step on the system (parallel/planner/), which need not exist yet.
+// and the software. Chorale predicts the time of a step on the system (parallel/planner/). The system need not exist yet.
 // docs/machines.md lists all keys, with units and ranges. Each machine file states the sources of its values.
 //
 //   [accelerator]           [host]                  [network]               [software]
@@ -33,7 +33,7 @@ struct Accelerator {
 };
 
 struct HostLinks {
-  int accelerators = 1;  // per host, or per largest group connected by fast links
+  int accelerators = 1;  // number of accelerators per host, or per largest group connected by fast links
   double link = 0;       // B/s that an accelerator sends in a ring while it receives at the same rate
   double latency = 0;    // s per message
   double offload = 0;    // B/s of copies from an accelerator to the host's memory, and of copies back; 0: unknown
@@ -41,7 +41,7 @@ struct HostLinks {
 };
 
 struct NetworkLinks {
-  double adapters = 0;     // per host; 0: there is one host
+  double adapters = 0;     // number of network adapters per host; 0: there is one host
   double adapter = 0;      // B/s that an adapter sends while it receives at the same rate
   double latency = 0;      // s per message
   double collective = 1;   // the fraction of `adapter` that collectives between hosts reach
@@ -56,7 +56,7 @@ struct Software {
   double micro_batch = 0;      // s of the host thread per micro-batch, in addition to launches
   int parameter_hooks = 0;     // launches per parameter of a block and micro-batch, in addition to kernels
   double message = 0;          // s from the arrival of a message between stages to the start of the next kernel
-  double call = 0;             // s by which each collective of tp is delayed
+  double call = 0;             // s: delay of each collective of tp
   bool overlaps_calls = true;  // collectives of tp run at the same time as products, if the step allows it
   double hidden_calls = 0;     // the fraction of such a collective that is hidden behind tiles of products
   bool fused_attention = true;

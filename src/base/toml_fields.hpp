@@ -56,7 +56,7 @@ class TomlFields {
   std::int64_t integer(const char* key, double least, double most, std::int64_t missing) {
     return has(key) ? integer(key, least, most) : missing;
   }
-  // Reads one of these texts. Returns the first one if the key is missing.
+  // Reads a string that must be one of these. Returns the first of these if the key is missing.
   std::string choice(const char* key, const std::vector<std::string>& texts) {
     const std::string text = has(key) ? this->text(key) : texts.front();
     if (std::find(texts.begin(), texts.end(), text) == texts.end())

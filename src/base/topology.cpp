@@ -14,8 +14,8 @@
 namespace chorale {
 namespace {
 
-// Returns a text that identifies this host. The first line of the text is the host's name. The text also differs between
-// hosts of the same name, and between containers on one host.
+// Returns a string that identifies this host. The first line of the string is the host's name. The string also differs
+// between hosts of the same name, and between containers on one host.
 std::string identity() {
   char target[PATH_MAX] = "";
   const ssize_t length = readlink("/proc/self/ns/pid", target, sizeof target - 1);

@@ -41,8 +41,8 @@ int unread_request_to_stop() {
 }  // namespace
 
 void Idler::idle() {
-  // longest_sleep limits each sleep. Ranks that share a core wait for each other in turn, so a sleeping rank delays every
-  // rank that waits for it. stop_seconds is longer than one training step should take.
+  // longest_sleep limits each sleep. Ranks that share a core often wait for each other, so a sleeping rank delays every rank
+  // that waits for it. stop_seconds is longer than one training step should take.
   constexpr double first_sleep = 50e-6, longest_sleep = 200e-6, stop_seconds = 120;
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;

@@ -1,9 +1,9 @@
-// wait_until: the function in which Chorale waits for other ranks. (Set-up also waits in polling_barrier and inside MPI, see
-// mpi.hpp.) wait_until polls the condition, which may itself make progress. Between polls, wait_until spins, then yields,
-// then sleeps, so that eight ranks on two cores still make progress. A deadline turns a hang into an error that names the
-// awaited event. A wait also ends with an error if it makes no progress for 120 s after a request to stop (signals.hpp). The
-// reason is that the code that normally reads such requests cannot run during the wait. The clock is injected. Failure
-// detectors use `on_idle`.
+// wait_until is the function in which Chorale waits for other ranks. (Set-up also waits in polling_barrier and inside MPI,
+// see mpi.hpp.) wait_until polls the condition, which may itself make progress. Between polls, wait_until spins, then
+// yields, then sleeps, so that eight ranks on two cores still make progress. A deadline turns a hang into an error that
+// names the awaited event. A wait also ends with an error if it makes no progress for 120 s after a request to stop
+// (signals.hpp). The reason is that the code that normally reads such requests cannot run during the wait. The clock is
+// injected. Failure detectors use `on_idle`.
 //
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
 //             busy-wait    sched_yield         sleep 50 → 200 µs        Error, exit 4
@@ -27,8 +27,8 @@ struct Waiting {
   // Returns a counter of the progress made by polling. If the counter changes, the wait yields again and gets a new
   // deadline.
   std::function<std::uint64_t()> moved = {};
-  // Returns a counter that a watcher of this wait, such as the guard, increments. If the counter changes, the wait gets a
-  // new deadline.
+  // Returns a counter that a watcher of this wait, such as the guard process, increments. If the counter changes, the wait
+  // gets a new deadline.
   std::function<std::uint64_t()> watched = {};
   const char* fix = "a peer is slow, stopped or gone";  // the last line of the error
 };

@@ -47,7 +47,7 @@ Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
 }
 
 // Repeatedly merges the leftmost occurrence of the earliest learned pair, until no pair can be merged. A heap holds the
-// mergeable pairs. The heap may also hold stale pairs, whose tokens are already merged. Cost: O(n log n) for a piece of n
+// mergeable pairs. The heap can also hold stale pairs, whose tokens are already merged. Cost: O(n log n) for a piece of n
 // bytes.
 std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const {
   if (const auto whole = whole_.find(std::string(piece)); whole != whole_.end()) return {whole->second};
@@ -86,7 +86,7 @@ std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const 
   return tokens;
 }
 
-// Returns the longest added token that starts at `place`.
+// Returns the longest added token that starts at position `place`.
 const AddedToken* Tokenizer::added_at(std::string_view text, std::size_t place) const {
   for (const AddedToken& token : added_[static_cast<unsigned char>(text[place])])
     if (text.substr(place).starts_with(token.text)) return &token;

@@ -69,7 +69,7 @@ class Tokenizer {
   TokenizerParts parts_;
   std::unordered_map<std::uint64_t, std::int32_t> merge_of_pair_;
   std::unordered_map<std::string, std::int32_t> whole_;  // all tokens, if whole_first is set
-  std::array<std::vector<AddedToken>, 256> added_;       // by first byte, longest first
+  std::array<std::vector<AddedToken>, 256> added_;       // indexed by first byte, longest first
 };
 
 // Learns merges until the vocabulary is full or no pair occurs twice. If two pairs are equally frequent, the smaller pair is

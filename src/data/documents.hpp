@@ -1,6 +1,6 @@
 // The documents in a stream of tokens. A sample may contain several consecutive documents. In such a sample, positions
 // restart at each document, attention does not cross document borders, and the first token of a document is never a target.
-// If the end of a sample cuts a document, the remaining tokens form a separate document in the next sample.
+// If a document crosses the end of a sample, its remaining tokens form a separate document in the next sample.
 //
 //   tokens      a b c . | d . | e f      "." ends a text
 //   positions   0 1 2 3   0 1   0 1
@@ -21,7 +21,7 @@ class Documents {
   static Documents ending_with(std::int32_t token);
   // bounds: the position of each document's first token in the stream, and the end of the last document, in ascending order.
   static Documents between(std::vector<std::int64_t> bounds);
-  // Random borders with this mean distance, for proofs and measurements with data that has no documents.
+  // Random borders with this mean distance, for checks and measurements with data that has no documents.
   static Documents random(std::int64_t mean);
   // Takes "none", an end-of-text token such as 50256, the index file of a Megatron data set, or "random:100". Throws a usage
   // error for other names.

@@ -33,7 +33,8 @@ class Sampler {
   std::int64_t training() const { return training_; }
   std::int64_t validation() const { return samples_ - training_; }
   std::int64_t training_sample(std::int64_t consumed) const;  // the next sample after `consumed` samples
-  std::int64_t validation_sample(std::int64_t index) const;   // in order; restarts after the last sample
+  std::int64_t validation_sample(std::int64_t index) const;   // the validation samples in order; restarts after the last
+                                                              // sample
   std::int64_t epoch(std::int64_t consumed) const { return consumed / training_; }
 
  private:

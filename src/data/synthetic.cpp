@@ -165,4 +165,8 @@ void SyntheticLanguage::read(std::int64_t sample, std::span<std::int32_t> out) c
   }
 }
 
+std::unique_ptr<TokenSource> synthetic_language(std::int64_t vocabulary, std::uint64_t seed) {
+  return std::make_unique<SyntheticLanguage>(vocabulary, seed);
+}
+
 }  // namespace chorale

@@ -63,8 +63,8 @@ class SyntheticLanguage final : public TokenSource {
   std::uint64_t seed_;
   std::vector<std::vector<std::int64_t>> permutations_;  // one per rule
   std::vector<double> below_;                            // cumulative sums of the power law
-  std::vector<double> nats_of_class_;                    // by class: entropy of a token of this class
-  std::vector<double> nats_of_state_;                    // by state: entropy of the next token
+  std::vector<double> nats_of_class_;                    // indexed by class: entropy of a token of this class
+  std::vector<double> nats_of_state_;                    // indexed by state: entropy of the next token
   double rate_ = 0, without_attention_ = 0;
 };
 

@@ -38,8 +38,8 @@ void gelu_values(const T* x, T* y, std::int64_t count) {
 }
 
 // bf16 has only 65,536 values, so their results are stored in a table. A lookup takes half the time of the computation,
-// because most inputs are among a few thousand values, whose entries stay in the L1 cache. The results are bit-identical to
-// those of the loops for other types.
+// because most inputs have one of a few thousand values, and the entries of these values stay in the L1 cache. The results
+// are bit-identical to those of the loops for other types.
 template <class Entry, class Function>
 std::vector<Entry> table_of(Function f) {
   std::vector<Entry> table(1 << 16);
@@ -58,7 +58,7 @@ void gelu_values(const bf16* x, bf16* y, std::int64_t count) {
 void gelu_gradients(const bf16* dy, const bf16* x, bf16* dx, std::int64_t count) {
   static const std::vector<float> table = table_of<float>([](float value) { return gelu_slope(value); });
   const float* const entries = table.data();
-  constexpr std::int64_t piece = 256;  // elements per piece; their slopes stay in the L1 cache
+  constexpr std::int64_t piece = 256;  // elements per block; the slopes of a block stay in the L1 cache
   float slopes[piece];
   for (std::int64_t at = 0; at < count; at += piece, dy += piece, x += piece, dx += piece) {
     const std::int64_t here = std::min(piece, count - at);

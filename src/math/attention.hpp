@@ -1,6 +1,6 @@
 // Causal attention that never stores the score matrix (Dao et al. 2022). Tiles of scores stay in the cache, and the softmax
-// is rescaled after each tile. The backward pass recomputes the tiles from one value per row and head. The value is called
-// lse; it is the logarithm of the row's sum of exponentials.
+// is rescaled after each tile. The backward pass recomputes the tiles from one value per row and head. This value, `lse`, is
+// the logarithm of the row's sum of exponentials.
 //
 //   qkv [rows, groups, queries + 2, width]   each group: its query heads, then the key and value that they share
 //   out [rows, groups, queries, width]       lse [rows, groups·queries] in f32 (f64 if qkv is f64)
@@ -61,11 +61,12 @@ struct AttentionInput {
   KeyRows keys;
   AttentionShape shape;
   // dropout.tokens maps rows of qkv to tokens. Dropout is applied to the attention weights (probabilities). The random
-  // number of a weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key.
+  // number of a weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key,
+  // where a place is a token's index in its sequence.
   Dropout dropout;
   // True: out, lse and the gradients hold partial results of earlier calls with different keys, and this call adds to them.
   bool continues = false;
-  double pairs = 0;  // pairs of a query and a key that the query attends to, in all samples; a plan counts this work
+  double pairs = 0;  // pairs of a query and a key to which it attends, in all samples; a plan counts this work
 };
 // Returns the input for queries of complete sequences whose keys are in the same tensor.
 AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout);

@@ -31,7 +31,7 @@ float dot(const float* a, const float* b, std::int64_t row) {
   return fold_halves<lanes>(sum, std::plus<>());
 }
 
-// The queries of a tile ascend, and so do the first and the last key that they attend to.
+// The queries of a tile are in ascending order, and so are the first keys and the last keys to which they attend.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
                    const KeyGradients& sums) {
   const std::int64_t row = g.row, keys = first_key * row;

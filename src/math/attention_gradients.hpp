@@ -7,9 +7,9 @@
 // all query heads of the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling. dQ is scaled when it is
 // stored.
 //
-// dQ is one chain over the keys. dK and dV are sums over queries and query heads, which may be split between ranks. Fast
-// numerics computes each of these sums as one chain. Exact numerics computes one chain per leaf of consecutive queries, and
-// adds the chains as integers (exact/attention.cpp). The template parameter `KeySums` selects one chain or one chain per
+// dQ is one chain over the keys. dK and dV are sums over queries and query heads. Ranks may split the queries and the heads.
+// Fast numerics computes each of these sums as one chain. Exact numerics computes one chain per leaf of consecutive queries,
+// and adds the chains as integers (exact/attention.cpp). The template parameter `KeySums` selects one chain or one chain per
 // leaf. `KeySums` has these functions:
 //
 //   leaf()                            the length of a leaf
@@ -35,7 +35,7 @@ struct GroupRows {
         row(up_to(width, lanes)),
         scale(1 / std::sqrt(static_cast<float>(width))),
         lse(up_to(queries + tile::rows,
-                  side)),  // blocks of 8 queries may begin anywhere, so the last block may extend past the end
+                  side)),  // a block of 8 queries can begin at any row, so the last block can extend past the end
         both(lse),
         sight(static_cast<std::size_t>(queries)),
         dropped(static_cast<std::size_t>(up_to(queries, side))) {}

@@ -1,5 +1,5 @@
-// Code shared by the host's attention kernels. It cuts f32 sequences into tiles of 64 tokens, computes dropout factors for a
-// row of probabilities, and runs the forward pass of one group over tiles of keys.
+// Code shared by the host's attention kernels. It splits f32 sequences into tiles of 64 tokens, computes dropout factors for
+// a row of probabilities, and runs the forward pass of one group over tiles of keys.
 //
 //                     keys 0–63    64–127
 //   queries 0–63      ░            ·            tiles above the diagonal are skipped; in a tile on the diagonal, each
@@ -147,7 +147,8 @@ class Drops {
  public:
   Drops(const Dropout& dropout, const AttentionShape& shape) : dropout_(dropout), shape_(shape) {}
   bool any() const { return dropout_.probability > 0; }
-  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // returns the index of the row's probability for place 0
+  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // index of the row's probability for the sequence's
+                                                                    // first key
     const std::int64_t whole = dropout_.tokens.sample(row) * shape_.all_heads + shape_.first_head + head;
     const std::int64_t n = dropout_.tokens.sequence;
     return static_cast<std::uint64_t>((whole * n + dropout_.tokens.place(row)) * n);

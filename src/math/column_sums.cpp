@@ -13,8 +13,8 @@ namespace chorale {
 namespace {
 
 // Number of columns per block. The sums of a block (two per column, 16 KiB) stay in the L1 cache while all rows are read.
-// The rows of most models fit into one or two blocks, so they are read in long runs, which processors prefetch. With shorter
-// runs, f32 sums took twice as long.
+// The rows of most models fit into one or two blocks, so they are read in long contiguous runs. Processors prefetch such
+// runs. With shorter runs, f32 sums took twice as long.
 constexpr std::int64_t block = 2048;
 
 template <class Body>

@@ -15,7 +15,7 @@ constexpr bool is_small = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 template <class T>
 using Wide = std::conditional_t<is_small<T>, float, T>;  // the type in which elements of type T are reduced
 
-template <class T>  // the type in which T is divided; the number of ranks may not fit in a small integer type
+template <class T>  // the type in which T is divided; the divisor (number of ranks) might not fit in a small integer type
 using Quotient = std::conditional_t<std::is_integral_v<T>, std::int64_t, Wide<T>>;
 
 template <class T>

@@ -7,7 +7,7 @@
 //   logits[row]  ← (exp(logits − maxima)/sums − [j = target − first])·scale, 0 for a masked row
 //
 // Targets are i32; −1 masks a row. maxima, hits and losses are f32 (f64 for f64 logits). `sums` has the type
-// Numerics::gradient_type. An element q of `sums` stands for the value q·unit, where `unit` is 1 for floats and the
+// Numerics::gradient_type. An element q of `sums` represents the value q·unit, where `unit` is 1 for floats and the
 // fixed-point unit for integers.
 #pragma once
 #include "src/math/queue.hpp"

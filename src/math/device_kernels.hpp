@@ -75,7 +75,8 @@ struct DeviceKernels {
   decltype(&chorale::add_slots) add_slots;
   decltype(&chorale::weight_gradients) weight_gradients;
 
-  // The function of routing.hpp. route fills the allocated tensors of `routing`, and number_rows sets the places and counts.
+  // The functions of routing.hpp. Here route() fills tensors of `routing` that are already allocated. number_rows() sets
+  // `places` and `counts`.
   void (*route)(const Tensor& logits, const RoutingRule& rule, std::span<const std::int32_t> forced, const Routing& routing,
                 const Queue& queue);
 
@@ -84,7 +85,7 @@ struct DeviceKernels {
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
   void (*add_squares)(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);
 
-  // The function of reduction.hpp, for up to most_addends sources. The caller may free the list of sources after the call.
+  // The functions of reduction.hpp, for up to most_addends sources. The caller may free the list of sources after the call.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,
                  const Queue& queue);
   void (*divide)(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);

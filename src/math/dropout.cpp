@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t piece = 256;  // elements per piece; their factors stay in the L1 cache
+constexpr std::int64_t piece = 256;  // elements per block; the factors of a block stay in the L1 cache
 
 // Writes the factors of the elements, starting at the global index `place`. A factor is the scale or 0. A dropped NaN stays
 // a NaN.

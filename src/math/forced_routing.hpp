@@ -1,6 +1,6 @@
-// In a forced routing, the experts of a token depend on its position, not on the router's scores. The loads of experts then
-// have a known shape, so layouts can be measured with it, and a plan knows every row that ranks exchange. The weights of the
-// chosen experts, and all gradients, are still computed from the router's logits.
+// In a forced routing, the experts of a token depend on its position, not on the router's scores. The load of each expert is
+// then known. Layouts can therefore be measured under a known load, and a plan counts every row that ranks exchange. The
+// weights of the chosen experts, and all gradients, are still computed from the router's logits.
 //
 //   balanced   the choices of a sequence's tokens, in order, are the experts 0, 1, … E − 1, 0, 1, …
 //   uniform    k different experts are drawn at random
@@ -13,14 +13,11 @@
 #include <cstdint>
 #include <vector>
 
-#include <chorale/named.hpp>
+#include <chorale/model.hpp>
 
 namespace chorale {
 
 struct RoutingRule;
-
-enum class ForcedRouting : std::uint8_t { balanced, uniform, zipf, one };
-constexpr auto names_of(ForcedRouting) { return Names{"routing", "balanced", "uniform", "zipf", "one"}; }
 
 inline constexpr const char* learned_routing = "learned";  // the router chooses
 

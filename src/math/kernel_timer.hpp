@@ -69,8 +69,8 @@ class Kernel {
   Kernel(const Queue& queue, std::string_view name, const KernelWork& work, bool nothing) : nothing_(nothing) {
     if (nothing_ || queue.timer) begin(queue, name, work);
   }
-  // For a kernel that reads or writes each of these tensors once. A tensor that is both read and written is passed twice.
-  // Null pointers are ignored.
+  // This constructor is for a kernel that reads or writes each of these tensors once. A tensor that is both read and written
+  // is passed twice. Null pointers are ignored.
   template <class... Tensors>
   Kernel(const Queue& queue, std::string_view name, const Tensors&... tensors) : nothing_((is_phantom(tensors) || ...)) {
     if (nothing_ || queue.timer) begin(queue, name, on_bytes((bytes_of(tensors) + ...)));

@@ -1,5 +1,6 @@
-// Sums over the elements of a row, in a fixed order. Element j is added to lane j % 32, so 32 sums run in parallel in vector
-// registers. The results do not depend on the machine's vector width. At the end, the lanes are added by halves:
+// Sums over the elements of a row, in a fixed order. Element j is added to partial sum (lane) j % 32, so 32 sums run in
+// parallel in vector registers. The results do not depend on the machine's vector width. At the end, the lanes are added by
+// halves:
 //   lane   0 … 15 │ 16 … 31        lane l += lane l + 16, then l + 8, l + 4, l + 2, l + 1
 //              ▲──────┘
 #pragma once

@@ -69,23 +69,23 @@ class Matmuls::Ready {
 
   void run(const dnnl::stream& stream, const Matmul& matmul, const void* x, const void* w, const void* bias, void* y) {
     if (operands_) return run(stream, *operands_, x, w, bias, y);
-    ProductPlaces operands(engine_, matmul);
+    Operands operands(engine_, matmul);
     run(stream, operands, x, w, bias, y);
   }
 
  private:
-  struct ProductPlaces {
+  struct Operands {
     dnnl::memory x, w, y, bias;
 
-    ProductPlaces(const dnnl::engine& engine, const Matmul& matmul) : ProductPlaces(engine, ProductPlaces(matmul)) {}
-    ProductPlaces(const dnnl::engine& engine, const ProductPlaces& places)
+    Operands(const dnnl::engine& engine, const Matmul& matmul) : Operands(engine, ProductPlaces(matmul)) {}
+    Operands(const dnnl::engine& engine, const ProductPlaces& places)
         : x(places.x, engine, nullptr),
           w(places.w, engine, nullptr),
           y(places.y, engine, nullptr),
           bias(places.bias, engine, nullptr) {}
   };
 
-  void run(const dnnl::stream& stream, ProductPlaces& operands, const void* x, const void* w, const void* bias, void* y) {
+  void run(const dnnl::stream& stream, Operands& operands, const void* x, const void* w, const void* bias, void* y) {
     const auto at = [](int name, dnnl::memory& operand, const void* place) {
       operand.set_data_handle(const_cast<void*>(place));
       return dnnl_exec_arg_t{name, operand.get()};
@@ -99,7 +99,7 @@ class Matmuls::Ready {
 
   dnnl::engine engine_;
   dnnl::matmul primitive_;
-  std::optional<ProductPlaces> operands_;
+  std::optional<Operands> operands_;
 };
 
 struct Matmuls::Library {

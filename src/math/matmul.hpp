@@ -23,7 +23,7 @@ struct Matmul {
   DType output = DType::f32;
   bool bias = false;
   bool accumulate = false;  // computes y += x·w
-  bool any_tokens = false;  // leaves the number of tokens open: m, or k if x is transposed
+  bool any_tokens = false;  // true: the number of tokens (m, or k if x is transposed) is left open
   int threads = 1;
   auto operator<=>(const Matmul&) const = default;
 };

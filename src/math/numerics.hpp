@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-#include <chorale/named.hpp>
+#include <chorale/model.hpp>
 #include "src/math/attention.hpp"
 #include "src/math/leaves.hpp"
 #include "src/math/norm.hpp"
@@ -26,15 +26,12 @@
 
 namespace chorale {
 
-enum class NumericsKind : std::uint8_t { fast, exact };
-constexpr auto names_of(NumericsKind) { return Names{"kind of numerics", "fast", "exact"}; }
-
 // The kind of values that a sum adds. In exact numerics, the kind determines the fixed-point exponent. Fast numerics ignores
 // it. token_gradients are gradients of biases, norms and embedding tables, which are summed token by token.
 enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients, token_gradients, exponentials, losses };
 
-// A place in the model where sums are made. `addends` is the largest number of addends over all layouts; it is determined by
-// the configuration. `highest` records the largest addend so far.
+// A point in the model at which values are summed. `addends` is the largest number of addends on any layout; the
+// configuration determines it. `highest` records the largest addend so far.
 struct SumSite {
   std::string name;
   SumOf sum = SumOf::activations;
@@ -76,8 +73,8 @@ class Numerics {
   // leaves exactly. Fast numerics ignores the leaves.
   virtual void add_outer(const Tensor& x, const Tensor& dy, const Leaves& leaves, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
-  // Does the same as add_outer, but `leaves` lists the number of rows of each leaf, which may be 0. The lengths of the
-  // leaves add up to the number of rows of x.
+  // Does the same as add_outer, but `leaves` lists the number of rows in each leaf; a leaf may have no rows. The lengths of
+  // the leaves add up to the number of rows of x.
   virtual void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
                                    SumSite& site, const Queue& queue) = 0;
   virtual void add_columns(const Tensor& dy, const Tensor& db, SumSite& site, const Queue& queue) = 0;
@@ -87,8 +84,8 @@ class Numerics {
   virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                         const Queue& queue) = 0;
 
-  // Computes the gradients of attention (attention.hpp). The gradients of keys and values are sums over queries, which may
-  // be split between ranks, so `dkeys` has the type of partial sums. Exact numerics sums these gradients by leaves of `leaf`
+  // Computes the gradients of attention (attention.hpp). The gradients of keys and values are sums over queries. Ranks may
+  // split the queries, so `dkeys` has the type of partial sums. Exact numerics sums these gradients by leaves of `leaf`
   // consecutive queries of a sample.
   virtual void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                                   const Tensor& dqkv, const KeyRows& dkeys, std::int64_t leaf, SumSite& site,
@@ -101,7 +98,7 @@ class Numerics {
   virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
 
   // Exact numerics accumulates gradients, exponentials and losses as integers. The value of such a sum is the integer times
-  // unit(site), which is a power of two. Fast numerics accumulates floats, so its unit is 1.
+  // unit(site), a power of two. Fast numerics accumulates floats, so its unit is 1.
   virtual double unit(const SumSite& site) const = 0;
   virtual void add_squares(std::span<const ScaledSlice> gradients, SquareSum& sum, const Queue& queue) const = 0;
   virtual double root(const SquareSum& sum) const = 0;
@@ -111,7 +108,8 @@ class Numerics {
   virtual void check(SumSite& site) const = 0;
 };
 
-void require_leaves(std::span<const std::int64_t> leaves, std::int64_t rows);  // throws unless the leaves add up to `rows`
+void require_leaves(std::span<const std::int64_t> leaves, std::int64_t rows);  // throws unless the lengths of the leaves add
+                                                                               // up to `rows`
 
 std::unique_ptr<Numerics> fast_numerics();
 std::unique_ptr<Numerics> exact_numerics();  // on the host

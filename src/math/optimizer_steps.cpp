@@ -116,7 +116,7 @@ bool checked(std::span<const UpdateRange> ranges, std::size_t moments, const Que
   return false;
 }
 
-constexpr std::int64_t piece = 2048;  // elements per piece, which stay in the L1 cache between update and rounding
+constexpr std::int64_t piece = 2048;  // elements per block; a block stays in the L1 cache between update and rounding
 
 void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64_t count, const UpdateRange& range) {
   std::uint32_t bits[piece];

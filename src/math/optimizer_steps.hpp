@@ -17,8 +17,8 @@
 
 namespace chorale {
 
-// Maps an element of a range to its index in the complete tensor. The range is inside a shard, which is the rectangle of the
-// tensor's rows and columns that this rank has.
+// Maps an element of a range to its index in the complete tensor. The range is inside a shard. A shard is a rectangle of the
+// tensor: the rows and columns that this rank has.
 struct Places {
   std::int64_t first = 0;                        // index of the range's first element in the shard
   std::int64_t length = 1, columns = 1;          // row length of the shard; row length of the tensor

@@ -49,9 +49,9 @@ class Squares {
     y_ = filled(allocator_, side, dtype_);
     seconds_of_one();
   }
-  // Returns the time of the fastest product that ends within the window, which begins at `start` on all cores. If no product
-  // ends within the window, returns the time of the first product. The fastest product counts, not the mean, because a
-  // single product is short enough to run undisturbed even on a busy machine.
+  // Returns the time of the fastest product that ends within the window. The window begins at `start` on all cores. If no
+  // product ends within the window, returns the time of the first product. The fastest product counts, not the mean, because
+  // a single product is short enough to run undisturbed even on a busy machine.
   double fastest_seconds(double start) {
     double fastest = seconds_of_one();
     while (true) {

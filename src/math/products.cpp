@@ -12,12 +12,13 @@
 namespace chorale {
 namespace {
 
-// Returns how many of m tokens are computed by a product that is prepared for exactly this number (matmul.hpp). All other
-// tokens are computed by the product for any number of tokens. Experts therefore cause few preparations, although their
-// numbers of rows change from call to call. These numbers of tokens get a separate prepared product:
+// Returns how many of the m tokens are computed by a product that is prepared for exactly that number of tokens
+// (matmul.hpp). All other tokens are computed by the product for any number of tokens. Experts therefore cause few
+// preparations, although their numbers of rows change from call to call. These numbers of tokens get a separate prepared
+// product:
 //
 //   16-bit results       multiples of 64 tokens, because micro-batches recur; otherwise the largest multiple of 512
-//   a transposed w       from 16 to 127 tokens, where the product for any number is a fifth slower
+//   a transposed w       from 16 to 127 tokens, where the product for any number of tokens is a fifth slower
 std::int64_t prepared_tokens(std::int64_t m, bool transposed, DType output) {
   if (transposed && m >= 16 && m < 128) return m;
   if (output == DType::f32) return 0;
@@ -59,7 +60,7 @@ void product_in_tiles(const ProductShape& shape, const Tensor& x, const Tensor& 
                       const Tensor& y, int threads) {
   const auto [m, n, k, nothing] = shape;
   const exact::SideOf<T> a{data<T>(x), k, 1}, b{data<T>(w), transposed ? k : 1, transposed ? 1 : n};
-  const exact::Cut cut(m, n, threads);
+  const exact::ThreadCut cut(m, n, threads);
   parallel_for(threads, cut.count(), [&](std::int64_t first, std::int64_t last) {
     exact::chain_product(a, b, k, bias ? data<T>(*bias) : nullptr, cut.part(first, last), data<Y>(y), n);
   });
@@ -69,7 +70,7 @@ template <class T>
 void add_outer_in_tiles(const ProductShape& shape, const Tensor& x, const Tensor& dy, const Tensor& dw, int threads) {
   const auto [m, n, k, nothing] = shape;
   const exact::SideOf<T> a{data<T>(x), 1, k}, b{data<T>(dy), 1, n};
-  const exact::Cut cut(k, n, threads);
+  const exact::ThreadCut cut(k, n, threads);
   parallel_for(threads, cut.count(), [&](std::int64_t first, std::int64_t last) {
     exact::add_chain_product(a, b, m, cut.part(first, last), data<float>(dw), n);
   });

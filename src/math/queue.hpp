@@ -12,7 +12,7 @@ namespace chorale {
 struct DeviceKernels;  // src/math/device_kernels.hpp
 class KernelTimer;     // src/math/kernel_timer.hpp
 
-// The kinds of work that are recorded for a plan, whose kernels run on phantom tensors and only record their work. Products
+// The kinds of work that kernels record for a plan. In a plan, kernels run on phantom tensors and compute nothing. Products
 // and attention are counted in flops, all other kernels in bytes read and written.
 enum class Work : std::uint8_t { product, attention, elements, update };
 inline constexpr std::size_t kinds_of_work = 4;
@@ -36,7 +36,7 @@ struct KernelWork {
   OfHead head = OfHead::no;
 };
 
-// A part of a step: a pass of one micro-batch through one chunk of the model, or the work after all passes.
+// A part of a step. It is a pass of one micro-batch through one chunk of the model, or the work after all passes.
 struct StepPart {
   enum class Kind : std::uint8_t { forward, backward, weights, rest } kind = Kind::rest;
   std::int64_t micro_batch = 0, chunk = 0;

@@ -29,7 +29,7 @@ void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_
   }
 }
 
-// Reduces piece by piece. A piece stays in the L1 cache until all sources have been added to it.
+// Reduces block by block. A block stays in the L1 cache until all sources have been added to it.
 template <Redop op, class T>
 void reduce_typed(std::span<void* const> outs, std::span<const void* const> sources, std::int64_t count) {
   const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]); };

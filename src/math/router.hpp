@@ -1,6 +1,6 @@
 // Scores, choices and weights of single tokens, for the host and for devices. router_gradient.hpp computes the gradients. T
-// is float or double. A team is the set of threads that process one token: one thread on the host, a warp on a device. The
-// threads split the experts:
+// is float or double. A team is the set of threads that process one token. On the host it is one thread, on a device a warp.
+// The threads split the experts:
 //
 //   a value per expert     thread i % size computes expert i                 e.g. exponentials
 //   a sum or a maximum     every thread computes it in ascending order, so host and device results are bit-identical
@@ -50,9 +50,9 @@ struct TokenRule {
 // The values of one token.
 template <class T>
 struct Room {
-  T *scores, *shares, *slopes;  // for all experts
+  T *scores, *shares, *slopes;  // one value per expert
   T* of_groups;
-  T *weights, *dweights;  // for the chosen experts
+  T *weights, *dweights;  // one value per chosen expert
 
   static constexpr std::int64_t count(const TokenRule& rule) { return 3 * rule.experts + rule.groups + 2 * rule.chosen; }
   constexpr Room(T* memory, const TokenRule& rule)
@@ -111,7 +111,7 @@ constexpr bool precedes(const T* scores, std::int64_t a, std::int64_t b) {
   return higher(scores[a], scores[b]) || (!higher(scores[b], scores[a]) && a < b);
 }
 
-// Moves the n best ids to the front, best first. Only for the host.
+// Moves the n best ids to the front, best first. Used only on the host.
 template <class T>
 void best_first(std::vector<std::int32_t>& ids, std::int64_t n, const T* scores) {
   std::partial_sort(ids.begin(), ids.begin() + n, ids.end(),
@@ -128,7 +128,7 @@ constexpr std::int64_t next_best(const T* scores, std::int64_t first, std::int64
   return best;
 }
 
-// The experts that a token may choose: those of its best groups.
+// The experts from which a token chooses. These are the experts of its best groups.
 template <class T>
 class OpenGroups {
  public:

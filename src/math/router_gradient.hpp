@@ -21,7 +21,7 @@ constexpr void through_shares(Team team, const T* shares, const T* slopes, std::
 }
 
 // The gradient of the loss with respect to a token's logits; see routing_gradient. counts: the number of choices of each
-// expert, which determines f_e (RoutingRule::counts). Null if there is no balance loss.
+// expert. It determines f_e (RoutingRule::counts). Null if there is no balance loss.
 template <class Team, class T>
 class TokenGradient {
  public:

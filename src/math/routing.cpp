@@ -31,7 +31,7 @@ void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::
   std::sort(chosen, chosen + rule.chosen);
 }
 
-// Sets the places of the choices that exceed the capacity to −1, sequence by sequence. For `ranks`, see set_ranks.
+// Sets `places` to −1 for the choices that exceed the capacity, sequence by sequence. For `ranks`, see set_ranks.
 template <class T>
 void drop(const RoutingRule& rule, std::int64_t tokens, const std::int32_t* chosen, const T* ranks, std::int32_t* places,
           int threads) {

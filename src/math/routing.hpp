@@ -18,10 +18,10 @@
 //   softmax             softmax over all E logits     the score
 //   sigmoid             σ(l_e)                        the score divided by the sum of the k chosen scores: DeepSeek-V3
 //
-// A token chooses the k experts with the highest scores; if scores are equal, the expert with the smaller index. NaN counts
-// as the highest score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are listed in
-// ascending order. For k = 1, a sigmoid score is not divided. For k = 1, softmax_of_chosen is always 1, and only the two
-// losses below train its router.
+// A token chooses the k experts with the highest scores; if scores are equal, it chooses the expert with the smaller index.
+// NaN counts as the highest score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are
+// listed in ascending order. For k = 1, a sigmoid score is not divided. For k = 1, softmax_of_chosen is always 1, and only
+// the two losses below train its router.
 //
 // Bias (DeepSeek-V3): a token chooses by score + bias, both for experts and for groups. The weights depend only on the
 // scores, and the biases get no gradient.
@@ -34,7 +34,7 @@
 // all experts. The reason is that logits of different tokens cannot be compared, and that for k = 1 all weights are 1. A
 // dropped choice has the weight 0 and no row.
 //
-// Two losses are added to the summed loss of the step, which is divided by the step's number of tokens:
+// Two losses are added to the step's summed loss, before this sum is divided by the step's number of tokens:
 //
 //   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the fraction of the k·s choices for expert e, before drops, and
 //                                     without a gradient. P_e: mean over tokens of softmax(l)_e; for sigmoid of σ(l_e)/Σσ(l)
@@ -64,15 +64,15 @@ struct RoutingRule {
   double capacity = 0;        // the capacity factor; 0: no choice is dropped
   std::int64_t sequence = 1;  // s
   double balance = 0, z = 0;  // coefficients of the two losses
-  Tensor bias = {};           // f32 [E]: added to the scores for the choice; empty: no bias
-  // i64 [n,E]: for each of n equal parts of the tokens, the number of choices of each expert, from which f_e is computed.
-  // Empty: f_e is computed from the choices in the tokens' own sequences.
+  Tensor bias = {};           // f32 [E]: added to the scores when experts are chosen; empty: no bias
+  // i64 [n,E]: the number of choices of each expert in each of n equal parts of the tokens. f_e is computed from these
+  // numbers. Empty: f_e is computed from the choices in the tokens' own sequences.
   Tensor counts = {};
 
   void check() const;                   // throws a usage error for impossible values
   std::int64_t most_of_expert() const;  // C, the most rows that one expert gets from one sequence; s without a capacity
-  // The largest number of rows that `own` of the experts together can get from `of_each` tokens of each sequence. There is a
-  // routing that reaches this number. Without a capacity, every routing gives exactly this number of rows to all E experts
+  // The largest number of rows that any `own` experts together can get from `of_each` tokens of each sequence. At least one
+  // routing reaches this number. Without a capacity, every routing gives exactly this number of rows to all E experts
   // together.
   std::int64_t most_rows(std::int64_t sequences, std::int64_t of_each, std::int64_t own) const;
 };
@@ -96,11 +96,11 @@ struct Routing {
 Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced = {});
 
-// The first half of route(), which makes all choices. The places only mark drops at this point: −1 if dropped, otherwise 0.
+// The first half of route(). It makes all choices. At this point, `places` only marks drops: −1 if dropped, otherwise 0.
 Routing choose_experts(const Tensor& logits, const RoutingRule& rule, Allocator& memory, const Queue& queue,
                        std::span<const std::int32_t> forced = {});
-// The second half of route(), which also works on a subset of the tokens. number_rows counts the drops that are marked in
-// the places, and assigns row numbers to all other choices.
+// The second half of route(). It also works on a subset of the tokens. number_rows counts the drops that are marked in
+// `places`, and assigns row numbers to all other choices.
 void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue);
 
 // counts [n,E] i64: the number of choices of each expert in each of n equal parts of the tokens, before drops.

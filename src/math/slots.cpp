@@ -33,7 +33,7 @@ void check_weights(const Tensor& weights, std::int64_t tokens, const Tensor& slo
 // Computes y = Σ_j weights[j]·slots[j] + added for one token. Each element of `added` is read before y is written.
 template <class T>
 void add_up(const T* slots, const Statistic<T>* weights, std::int64_t k, const T* added, T* y, std::int64_t width) {
-  constexpr std::int64_t piece = 256;  // columns per piece; their sums stay in the L1 cache
+  constexpr std::int64_t piece = 256;  // columns per block; the sums of a block stay in the L1 cache
   Statistic<T> sums[piece];
   for (std::int64_t from = 0; from < width; from += piece) {
     const std::int64_t count = std::min(piece, width - from);

@@ -19,7 +19,7 @@
 namespace chorale::tile {
 
 inline constexpr std::int64_t rows = 8;      // rows per product
-inline constexpr std::int64_t columns = 16;  // the number of columns of b and c is a multiple of this
+inline constexpr std::int64_t columns = 16;  // the number of columns of b and c is a multiple of this number
 
 #if defined(__AVX512F__)
 inline constexpr int lanes = 16, registers = 2;

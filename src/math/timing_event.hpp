@@ -17,7 +17,7 @@ namespace chorale {
 struct TimingEvent {
   double host = 0;  // on the host: the time at which the event was recorded
   const DeviceKernels* device = nullptr;
-  std::shared_ptr<void> mark;  // on a device: the event in the stream
+  std::shared_ptr<void> mark;  // on a device: the event that was recorded in the stream
 };
 TimingEvent record_event(const Queue& queue, const Clock& clock);
 

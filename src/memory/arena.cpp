@@ -16,7 +16,7 @@ namespace chorale {
 namespace {
 
 constexpr std::int64_t alignment = 128;      // two cache lines, because processors fetch them in pairs
-constexpr std::int64_t huge_page = 2 << 20;  // pieces of at least this size start on a huge-page boundary
+constexpr std::int64_t huge_page = 2 << 20;  // allocations of at least this size start on a huge-page boundary
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -68,8 +68,8 @@ void* Arena::take(std::int64_t bytes) {
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
   const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  // When a piece of at least a huge page is freed, its pages are returned to the kernel immediately. Smaller pieces seldom
-  // start on a page boundary, so their pages stay allocated for reuse.
+  // When an allocation of at least one huge page (2 MiB) is freed, its pages are returned to the kernel immediately. Smaller
+  // allocations seldom start on a page boundary, so their pages are kept for reuse.
   static_assert(kept_bytes == huge_page - alignment);
   if (length > kept_bytes) return_pages(place, length);
   free_.give_back(offset_of(place), length);

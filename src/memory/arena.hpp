@@ -6,8 +6,8 @@
 //   rank 1   [ ··· c ······· ]  maps rank 0's arena as  [ a ··· b ···· ]
 //
 // The memory is a memfd, which is a file without a name in any file system. So no file is left behind, however the ranks
-// end. Peers open it through /proc/<pid>/fd, which the kernel allows for processes of the same user. The arena asks for huge
-// pages. The kernel grants huge pages if its setting shmem_enabled is `advise` or `always`.
+// end. Peers open the memfd through /proc/<pid>/fd. The kernel allows this for processes of the same user. The arena asks
+// for huge pages. The kernel grants huge pages if its setting shmem_enabled is `advise` or `always`.
 #pragma once
 #include "src/base/descriptor.hpp"
 #include "src/memory/memory.hpp"
@@ -35,7 +35,8 @@ class Mapping {
 
 class Arena final : public Memory {
  public:
-  // Freed pieces of up to this size keep their contents until they are allocated again, so a peer may still read them.
+  // Freed allocations of up to this size keep their contents until the memory is allocated again, so a peer may still read
+  // them.
   static constexpr std::int64_t kept_bytes = (2 << 20) - 128;
 
   explicit Arena(std::int64_t bytes);  // bytes: size of the address range; throws if the kernel has no memfd

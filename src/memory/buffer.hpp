@@ -1,4 +1,4 @@
-// Extends the public header include/chorale/buffer.hpp by Memory, which lends a buffer its bytes.
+// Extends the public header include/chorale/buffer.hpp by the class Memory, which lends bytes to a Buffer.
 #pragma once
 #include <chorale/buffer.hpp>
 

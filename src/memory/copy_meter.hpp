@@ -1,4 +1,4 @@
-// For programs whose tensors have no storage: records the copies between memory and a slow tier that would be made.
+// Used if tensors have no storage (plans). Records the copies that a run would make between memory and a slow tier.
 #pragma once
 #include <cstdint>
 

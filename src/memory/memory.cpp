@@ -27,7 +27,8 @@ class AtOnce final : public AsyncCopy {
   Memory& memory_;
 };
 
-// A copy of phantom bytes. For a device, a send copies into memory; for a slow tier, a fetch does.
+// A copy of phantom bytes, which is only reported to the meter. If the phantom memory represents a device, a send copies
+// into the memory in which tensors are computed. If it represents a slow tier, a fetch does.
 class PhantomCopy final : public AsyncCopy {
  public:
   PhantomCopy(CopyMeter* meter, bool on_device) : meter_(meter), on_device_(on_device) {}

@@ -33,8 +33,8 @@ class Memory {
 
   virtual KeptBlocks kept() const { return {}; }
   virtual void return_kept() noexcept {}  // frees the kept blocks
-  // Tells the memory that the contents of a lent block are no longer needed, so that the kernel may take back its pages.
-  // Only needed for memory that does not free pages when the block itself is returned.
+  // Tells the memory that the contents of a lent block are no longer needed, so that the kernel can reclaim the block's
+  // pages. Only needed for memory that does not free pages when the block itself is returned.
   virtual void return_pages(void*, std::int64_t) noexcept {}
 
   // Copies to and from the host, ordered with the device's work. Device work that is enqueued after copy_in sees the new

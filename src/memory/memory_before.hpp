@@ -1,4 +1,4 @@
-// A memory that gets the blocks it lends from an inner memory on the same device. Copies are forwarded to the inner memory.
+// A memory that takes its blocks from an inner memory on the same device. Copies are forwarded to the inner memory.
 #pragma once
 #include "src/memory/memory.hpp"
 

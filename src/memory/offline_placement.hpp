@@ -1,5 +1,5 @@
-// Places blocks in one piece of memory if all lifetimes are known in advance (offline dynamic storage allocation). Two
-// blocks may share addresses if their lifetimes do not overlap.
+// Places blocks in one contiguous range of memory if all lifetimes are known in advance (offline dynamic storage
+// allocation). Two blocks may share addresses if their lifetimes do not overlap.
 //
 //   address  │ ┌─ 3 ─┐┌─ 4 ─┐        Each block goes to the lowest address that is free during its whole lifetime.
 //            │ ┌──── 0 ──────┐       The longest-lived blocks are placed first, or the largest, or those with the most
@@ -23,7 +23,7 @@ struct Lifetime {
 
 struct OfflinePlacement {
   std::vector<std::int64_t> offsets;  // offset of each block, a multiple of `alignment`
-  std::int64_t bytes = 0;             // size of the complete piece
+  std::int64_t bytes = 0;             // size of the complete range
   std::int64_t least = 0;             // the most bytes that are alive at the same time, with each block rounded up to
                                       // `alignment`
 };

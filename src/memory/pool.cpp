@@ -36,7 +36,7 @@ void* Pool::kept_for(std::int64_t bytes, std::int64_t& size) {
   const auto smallest = kept_.lower_bound(bytes);
   if (smallest == kept_.end() || smallest->first > bytes + most_spare) return nullptr;
   size = smallest->first;
-  const auto newest = std::prev(kept_.upper_bound(size));  // the newest block may still be in a cache
+  const auto newest = std::prev(kept_.upper_bound(size));  // chooses the newest block, because it might still be in a cache
   void* const place = newest->second;
   kept_.erase(newest);
   kept_bytes_ -= size;

@@ -1,7 +1,7 @@
-// Memory that keeps returned blocks and lends them again, because the kernel must clear and map fresh pages first. Training
-// steps request mostly the same sizes in the same order. But the number of rows of an expert varies between steps, so a
-// block also serves requests that are up to an eighth smaller. If the kept bytes exceed twice the peak of lent bytes, all
-// kept blocks are freed.
+// Memory that keeps returned blocks and lends them again. Fresh pages would cost more time, because the kernel must clear
+// and map them. Training steps request mostly the same sizes in the same order. But the number of rows of an expert varies
+// between steps, so a block also serves requests that are up to an eighth smaller. If the kept bytes exceed twice the peak
+// of lent bytes, all kept blocks are freed.
 //
 //   held    │ lent: the requested bytes, as the ledger counts them │ spare │ kept blocks │      kept = spare + kept blocks
 //
@@ -34,7 +34,7 @@ class Pool final : public MemoryBefore {
   void* kept_for(std::int64_t bytes, std::int64_t& size);
   void return_kept_until(std::int64_t held) noexcept;
   void empty() noexcept { return_kept_until(-1); }  // −1: also frees blocks of 0 bytes
-  std::multimap<std::int64_t, void*> kept_;         // returned blocks, by size in bytes
+  std::multimap<std::int64_t, void*> kept_;         // keyed by size in bytes: returned blocks
   std::unordered_map<void*, std::int64_t> larger_;  // the sizes of lent blocks that are larger than their requests
   std::int64_t kept_bytes_ = 0, spare_ = 0, lent_ = 0, most_lent_ = 0, most_held_ = 0;
 };

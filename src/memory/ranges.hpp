@@ -1,5 +1,5 @@
-// The free ranges of a piece of memory. A request gets the first range that fits; a returned range is merged with its free
-// neighbors.
+// The free ranges inside one block of memory. A request gets the first range that fits; a returned range is merged with its
+// free neighbors.
 //
 //   [ taken ][ free ····· ][ taken ][ free ]      cost: linear in the number of free ranges
 #pragma once

@@ -62,7 +62,9 @@ void DurableFile::write(std::span<const std::byte> bytes) {
 
 void DurableFile::finish() {
   if (fsync(file_.get()) != 0) refuse(path_);
-  if (::close(file_.release()) != 0) refuse(path_);  // quotas and network disks may report errors only in close()
+  if (::close(file_.release()) != 0)
+    refuse(path_);  // file systems with quotas and network disks can report errors as late
+                    // as in close()
 }
 
 void write_durably(const fs::path& path, const std::string& text) {

@@ -15,7 +15,7 @@ namespace chorale {
 // not end the process, because SIGXFSZ is blocked during writes.
 class DurableFile {
  public:
-  explicit DurableFile(std::filesystem::path path);  // creates the file, which must not exist
+  explicit DurableFile(std::filesystem::path path);  // creates the file, which must not exist yet
   void write(std::span<const std::byte> bytes);
   void finish();  // syncs and closes
 

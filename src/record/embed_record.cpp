@@ -37,8 +37,8 @@ void copy_attributes(hid_t from, hid_t to) {
   }
 }
 
-// Copies the two kinds of values in a record: numbers, and texts of variable length, for which HDF5 allocates memory when it
-// reads.
+// A record has two kinds of values, numbers and variable-length strings. This function copies both. HDF5 allocates the
+// memory of the strings that it reads.
 void copy_values(hid_t from, hid_t to, hid_t type, hid_t from_space, hid_t to_space, std::size_t count) {
   std::vector<std::byte> values(count * H5Tget_size(type));
   check(H5Dread(from, type, to_space, from_space, H5P_DEFAULT, values.data()));

@@ -1,5 +1,5 @@
 // A thin layer over HDF5: identifiers that close themselves, checked calls, and attributes that netCDF-4 readers understand.
-// Attributes are scalars, 1-D arrays or fixed-length texts. Fixed-length texts can be rewritten in place.
+// Attributes are scalars, 1-D arrays or fixed-length strings. Fixed-length strings can be rewritten in place.
 #pragma once
 #define H5_USE_110_API 1  // use the HDF5 1.10 interface, even with newer libraries
 #include <hdf5.h>
@@ -33,7 +33,7 @@ using Datatype = Handle<IdTraits<H5Tclose>>;
 using Attribute = Handle<IdTraits<H5Aclose>>;
 using Properties = Handle<IdTraits<H5Pclose>>;
 
-// Owns an identifier from a call that may fail: own<h5::File>(H5Fcreate(…)).
+// Owns an identifier from a call that can fail, as in own<h5::File>(H5Fcreate(…)).
 template <class Owner>
 Owner own(hid_t id, std::source_location where = std::source_location::current()) {
   return Owner(static_cast<hid_t>(check(id, where)));
@@ -48,18 +48,19 @@ hid_t native_type(DType dtype);  // type in memory, owned by the library. Throws
 hid_t stored_type(DType dtype);  // type in files: little endian on every machine
 Datatype text_type();            // variable-length UTF-8
 
-// Reserves at least `room` bytes, so that a longer text can be written later.
+// Reserves at least `room` bytes, so that a longer string can be written later.
 void set_attribute(hid_t object, const std::string& name, const std::string& text, std::size_t room = 0);
 void set_attribute(hid_t object, const std::string& name, std::int64_t value);
 void set_attribute(hid_t object, const std::string& name, double value);
 void set_attribute(hid_t object, const std::string& name, const std::vector<std::uint8_t>& values);
 
 bool has_attribute(hid_t object, const std::string& name);
-std::string text_attribute(hid_t object, const std::string& name);  // "" if it is missing or not a text
+std::string text_attribute(hid_t object, const std::string& name);  // "" if it is missing or not a string
 std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t otherwise);
 
-bool exists(hid_t file, const std::string& path);       // for a path such as a/b/c, of which a and a/b may also be missing
+bool exists(hid_t file, const std::string& path);       // false too if a parent group in a path such as a/b/c is missing
 Group make_group(hid_t file, const std::string& path);  // creates the group and its parents; links keep their creation order
-void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar dataset of variable length
+void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar dataset, a variable-length
+                                                                                 // string
 
 }  // namespace chorale::h5

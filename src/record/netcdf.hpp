@@ -27,7 +27,7 @@ struct Column {
 // Writes a fixed dimension and its coordinate in `group`.
 void write_dimension(hid_t group, const Dimension& dimension);
 
-// Sets the attributes `units` and `long_name`, unless the text is empty.
+// Sets the attributes `units` and `long_name`. Skips an attribute whose value would be empty.
 void describe_variable(hid_t dataset, const std::string& units, const std::string& about);
 
 // Opens the scale of a dimension in the group, or otherwise in the root.

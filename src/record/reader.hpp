@@ -36,7 +36,7 @@ class Reader {
   explicit Reader(const std::filesystem::path& path);
 
   std::vector<std::pair<std::string, std::string>> attributes(const std::string& group = "/") const;  // as text
-  std::string attribute(const std::string& wanted) const;  // from the root; "" if missing
+  std::string attribute(const std::string& wanted) const;  // value of a root attribute; "" if missing
   bool is_number(const std::string& attribute) const;      // whether a root attribute is a number
   std::vector<std::string> groups() const;                 // groups with variables; "/" is the root
   // Reads only the newest `most` rows along the first dimension; -1: all rows.

@@ -30,11 +30,11 @@
 
 namespace chorale {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;  // the root's text attributes
+using Facts = std::vector<std::pair<std::string, std::string>>;  // the string attributes of the root
 
 class Recorder {
  public:
-  // Creates folder/run.h5 and folder/metrics.jsonl, neither of which may exist. With takes_over, the first flush replaces
+  // Creates folder/run.h5 and folder/metrics.jsonl, which must not exist yet. With takes_over, the first flush replaces
   // the run.h5 of a writer that died, and new lines are appended to that writer's metrics.jsonl.
   Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over = false);
   ~Recorder();  // flushes an unfinished record and marks it "failed"
@@ -44,8 +44,8 @@ class Recorder {
   void number(const std::string& name, std::int64_t value);                    // an integer attribute of the root
   void dimension(const Dimension& dimension, const std::string& group = "/");  // all groups share the dimensions of the root
   void rows(const std::string& group, std::int64_t count);  // sets committed_rows of a table whose number of rows is known
-  void text(const std::string& group, const std::string& name, const std::string& value);  // replaces an earlier text
-  // Writes one text per index of a dimension, such as the host of every rank.
+  void text(const std::string& group, const std::string& name, const std::string& value);  // replaces an earlier string
+  // Writes one string for each index of a dimension, such as the host name of each rank.
   void texts(const std::string& group, const std::string& name, const std::string& dimension,
              const std::vector<std::string>& values);
   // Writes one number per index of one or more dimensions; the last dimension varies fastest. Each dimension must exist in
@@ -68,7 +68,7 @@ class Recorder {
     if (table.spec().live) write_line(table.last_row_as_json());
   }
 
-  bool due(std::int64_t step);  // true 10 s or 50 steps after the last flush, and after each step that took more than a
+  bool due(std::int64_t step);  // true if the last flush was 10 s or 50 steps ago, or if the last step took more than a
                                 // second
   void flush();
   void finish(const std::string& status);

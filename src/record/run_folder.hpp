@@ -27,12 +27,12 @@ std::filesystem::path make_run_folder(const std::filesystem::path& parent, const
 // Returns the command of a run, such as "info", from the name of its folder; "" for other names.
 std::string command_of_run(const std::string& name);
 
-// Creates a folder with a given name, for a run of a suite. If the folder exists, from an unfinished run, it is renamed
-// first.
+// Creates a folder with a given name, for a run of a suite. If an unfinished run has left a folder with this name, that
+// folder is renamed first.
 std::filesystem::path make_run_folder_at(const std::filesystem::path& folder);
 
 // Returns the record that a path refers to. The path may be the record file, a run folder that contains run.h5, or a folder
-// of runs, of which the newest is used. Throws a usage error if a folder has no record.
+// of runs. In a folder of runs, the newest run is used. Throws a usage error if a folder has no record.
 std::filesystem::path record_named(const std::filesystem::path& path);
 
 void write_file(const std::filesystem::path& path, const std::string& text);  // throws unless all bytes were written

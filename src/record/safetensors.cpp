@@ -148,7 +148,8 @@ void File::forget(const Entry& entry) const {
   const std::span<const std::byte> bytes = data(entry);
   const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
-  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);  // a shared mapping of a file loses no data
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);  // loses no data, because this is a shared mapping of
+                                                                        // a file
 }
 
 Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Metadata& metadata) : file_(std::move(path)) {

@@ -50,7 +50,7 @@ class File {
   std::map<std::string, Entry> entries_;
 };
 
-// Takes all names, types and shapes first. The bytes of the tensors must then be written in the same order, in pieces of any
+// Takes all names, types and shapes first. The bytes of the tensors must then be written in the same order, in chunks of any
 // size.
 class Writer {
  public:

@@ -50,11 +50,11 @@ struct Field {
   Field only_printed() const { return {column, member, printed, false}; }
 };
 
-// Returns the index of the text's label. A detail after a colon is not part of the label: "simulated:my.toml" has the label
-// "simulated". A text without a label gets the index after the last label.
+// Returns the index of the string's label. A detail after a colon is not part of the label. For example, "simulated:my.toml"
+// has the label "simulated". A string without a label gets the index after the last label.
 std::uint8_t label_of(const Column& column, const std::string& text);
 
-// Returns the stored form of a value: an index for an enumerator, a flag or a text with a label; −1 for an absent number.
+// Returns the stored form of a value: an index for an enumerator, a flag or a labeled string; −1 for an absent number.
 template <class T>
 decltype(auto) stored(const T& value, const Column& column) {
   if constexpr (std::is_same_v<T, std::string>)

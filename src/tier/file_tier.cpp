@@ -303,8 +303,8 @@ void FileTier::wait(Transfer& transfer) {
   throw_if_failed(transfer);
 }
 
-// For destructors, which must not throw. The kernel may still write to the memory of these requests, so the memory cannot be
-// freed before they end. If the wait itself fails, the program is terminated.
+// Used in destructors, which must not throw. The kernel may still write to the memory of these requests, so the memory
+// cannot be freed before they end. If the wait itself fails, the program is terminated.
 void FileTier::finish(const std::int64_t& pending) noexcept {
   try {
     while (pending > 0) note(next());

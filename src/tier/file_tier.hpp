@@ -101,8 +101,8 @@ class FileTier final : public Memory {
   std::int64_t addresses_ = 0;
   FreeRanges free_{0};
   std::int64_t length_ = 0;               // length of the file in bytes
-  std::vector<std::uint32_t> checksums_;  // by block
-  std::vector<bool> is_written_;          // by block
+  std::vector<std::uint32_t> checksums_;  // indexed by block
+  std::vector<bool> is_written_;          // indexed by block
   std::byte* buffer_ = nullptr;           // for parts of blocks, and for transfers to memory that is not page-aligned
   std::int64_t in_flight_ = 0, read_ = 0, written_ = 0;
   const Clock* clock_ = nullptr;

@@ -21,7 +21,7 @@ class IoQueue {
  public:
   virtual ~IoQueue() = default;
   virtual const char* name() const = 0;
-  virtual int depth() const = 0;  // the most requests that may be in flight at once
+  virtual int depth() const = 0;  // maximum number of requests in flight
   // The request must stay at its address until the queue returns it. If start() throws, the queue does not return it.
   virtual void start(IoRequest& request) = 0;
   virtual IoRequest* one_that_ended() = 0;  // returns null if no request has ended

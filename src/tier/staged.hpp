@@ -4,29 +4,13 @@
 //   Staged here(memory, there.count(), there.dtype(), Category::params);
 //   here.start_read(there, traffic);  …  here.wait();  compute with here.tensor();  here.start_write(there, traffic);  …
 #pragma once
-#include <array>
-#include <numeric>
-
+#include <chorale/plan.hpp>
 #include "src/memory/tensor.hpp"
 
 namespace chorale {
 
-// The bytes that a rank has read from the tier and written to it, by tensor category.
-struct TierTraffic {
-  std::array<std::int64_t, categories> read{}, written{};
-  bool operator==(const TierTraffic&) const = default;
-  void add(const TierTraffic& other, std::int64_t times) {
-    for (std::size_t c = 0; c < categories; ++c) {
-      read[c] += times * other.read[c];
-      written[c] += times * other.written[c];
-    }
-  }
-  std::int64_t all_read() const { return std::accumulate(read.begin(), read.end(), std::int64_t{0}); }
-  std::int64_t all_written() const { return std::accumulate(written.begin(), written.end(), std::int64_t{0}); }
-};
-
-// Whether a computation on device `here` needs a copy of the tensor. This is the case if the tensor is in a file, or if only
-// one of the tensor and `here` is on the host.
+// Whether a computation on device `here` needs a copy of the tensor, because the tensor is in a file or across a device's
+// bus.
 inline bool is_away(const Tensor& tensor, Device here) {
   if (!tensor) return false;
   return tensor.device().kind == Device::Kind::file || tensor.device().is_host() != here.is_host();
@@ -43,8 +27,8 @@ class Staged {
 
   explicit operator bool() const { return bool(tensor_); }
   const Tensor& tensor() const { return tensor_; }
-  // `there` may be shorter than tensor(). The type of `there` may differ only in plans. The elements must not change until
-  // wait() returns.
+  // `there` may be shorter than tensor(). Only in plans may the type of `there` differ from the type of tensor(). The
+  // elements must not change until wait() returns.
   void start_read(const Tensor& there, TierTraffic& traffic) { start(true, there, traffic); }
   void start_write(const Tensor& there, TierTraffic& traffic) { start(false, there, traffic); }
   void wait();  // waits for the last copy; throws if it failed

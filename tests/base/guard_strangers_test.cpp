@@ -1,5 +1,5 @@
-// Processes that do not belong to the run connect to a guard. The guard must not wait for these strangers, and must ignore
-// their messages.
+// Processes that do not belong to the run connect to a guard. The guard (the process that watches the ranks of a host) must
+// not wait for these strangers, and must ignore their messages.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>

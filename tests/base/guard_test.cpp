@@ -1,5 +1,6 @@
-// Tests the guard's explanations of a dead rank, a late rank, different calls and a lost message. Also tests messages
-// between guards, and the rule by which a run counts as hung.
+// The guard is the process that watches the ranks of a host. These tests check how it explains a dead rank, a late rank,
+// different calls and a lost message. They also check messages between guards, and the rule by which a run is considered
+// hung.
 #include "src/base/guard/dump.hpp"
 #include "src/base/guard/explanation.hpp"
 #include "src/base/guard/flight.hpp"
@@ -109,7 +110,7 @@ TEST_CASE("a deadlock is certain only if each rank waits for one that is late an
   says(said, "rank 1 on n0 waits for rank 0 in call 3 of ranks 0-1, broadcast of 4 f32\n");
   CHECK(said.find("rank 3") == std::string::npos);
   // None of these three cases is a deadlock. First, the late rank computes. Second, the late rank waits in a call that all
-  // ranks have begun. Third, the rank that is waited for has begun the call.
+  // ranks have begun. Third, the rank for which the other ranks wait has begun the call.
   CHECK(explain_deadlock({rank_that(0, true, {sixth, all}), rank_that(1, false, {sixth, pair})}).empty());
   Shown begun_by_both = pair;
   CHECK(explain_deadlock({rank_that(0, true, {pair, all}), rank_that(1, true, {sixth, begun_by_both})}).empty());

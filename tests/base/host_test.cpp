@@ -39,7 +39,7 @@ TEST_CASE("resident memory grows with pages that are written, and its peak remai
   constexpr std::int64_t many = 64 << 20;
   const ResidentMemory before = resident_memory();
   CHECK((before.bytes > 0 && before.peak_bytes > 0));
-  // The pages come directly from the kernel, because malloc may return pages that an earlier test has written.
+  // The pages come directly from the kernel, because malloc can return pages that an earlier test has written.
   void* const pages = mmap(nullptr, many, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(pages != MAP_FAILED);
   std::memset(pages, 'a', many);

@@ -40,7 +40,7 @@ TEST_CASE("the busy time between two readings, minus this rank's own, is charged
   CHECK((work.load == 3.25 && work.of_cores == 4 && work.busy()));
   CHECK(work.text() ==
         "other programs use 1.6 of its 4 cores (load 3.2), the hypervisor takes 2 % of the machine's CPU time");
-  after.own = 40;  // the kernel counts in ticks, so CPU time of this process may exceed that of the machine
+  after.own = 40;  // the kernel counts in ticks, so CPU time of this process can exceed that of the machine
   CHECK(work_between(before, after, 4).cores == 0);
   after.worked = 1e6;
   CHECK(work_between(before, after, 4).cores == 4);

@@ -4,7 +4,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "parallel/step/training_options.hpp"
+#include <chorale/training.hpp>
 #include "src/base/options.hpp"
 #include "src/base/settings.hpp"
 #include "tests/refused.hpp"

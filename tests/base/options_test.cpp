@@ -200,7 +200,7 @@ TEST_CASE("a size may be auto: then the program chooses it") {
 
 namespace {
 
-// Options for the tests below. `momentum` has an effect only with some rules, and `floor` may be given as a multiple of the
+// Options for the tests below. `momentum` has an effect only with some rules, and `floor` can be given as a multiple of the
 // rate. The function add_words() maps the option names of a different program to these options.
 struct Rules {
   std::string rule = "adam", model = "one";
@@ -253,7 +253,8 @@ TEST_CASE("several mistakes are reported at once, each in a line of its own") {
   CHECK(contains(refused({"--nonsense", "--nonsense"}), "unknown flag --nonsense\n"));  // not shown as a list
   const std::string two = refused({"--preset", "tyni", "--nonsense"});
   CHECK((contains(two, "2 settings") && contains(two, "unknown preset") && contains(two, "flag --nonsense")));
-  // Another mistake may be the only reason that a setting has no effect. So the missing effect is not reported yet.
+  // If there is a second mistake, it can be the only reason why a setting has no effect. So the missing effect is not
+  // reported yet.
   CHECK(!contains(refused_rules({"--rule", "sdg", "--momentum", "0.9", "--nonsense"}), "no effect"));
 }
 
@@ -283,7 +284,7 @@ TEST_CASE("a run's config file can be read again; options without effect are com
   const std::string kept = Rules().resolve({"--preset", "small"}).options.toml();
   CHECK_THAT(kept, says("# no effect: momentum = 0.3\n") && says("\nrule = \"adam\"\n"));
   CHECK(Rules().resolve({"--config", FileWith("kept.toml", kept).path}).rate == 3);
-  // Older versions also saved settings without effect. So a config file may contain such a setting with its default value.
+  // Older versions also saved settings without effect. So a config file can contain such a setting with its default value.
   CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate == 2);
 }
 

@@ -84,7 +84,7 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   ratios.add({"~ 0.98"});  // approximate numbers are right-aligned, too
   CHECK(ratios.print("text") == "of the first\n        1.00\n      ~ 0.98\n");
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
-  TextTable unknown({"seconds", "note"});  // one number is unknown, and some texts are empty
+  TextTable unknown({"seconds", "note"});  // one number is unknown, and some cells are empty
   unknown.add({"1.5", ""});
   unknown.add({"", "late"});
   const auto rows = nlohmann::json::parse(unknown.print("json"));

@@ -132,7 +132,7 @@ TEST_CASE("until something is done, progress shows the estimate") {
   progress.update(0);
   clock.sleep(30);
   progress.update(1);
-  clock.sleep(30);  // time during which the second piece runs
+  clock.sleep(30);  // time during which the second part runs
   progress.update(1);
   std::fclose(stream);
   CHECK(std::string(text, length) ==

@@ -174,7 +174,7 @@ class Trial {
     return make({d_.what, input(), output(), d_.op, d_.root, counts, exchange ? Counts(taken) : Counts()});
   }
 
-  // In an in-place call, this rank's block is at its offset in the whole vector.
+  // In an in-place call, this rank's block is at its offset in the full vector.
   unsigned char* place(std::size_t room, bool is_block) {
     return rooms_[std::min(room, rooms_.size() - 1)].data() + (d_.in_place && is_block ? home_ * size_of(d_.dtype) : 0);
   }

@@ -1,13 +1,13 @@
 // A user program that makes random calls, checks every element, and prints the number of calls.
 //
-//   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale) -o random_calls
+//   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale fmt) -o random_calls
 //   mpirun -np 3 ./random_calls shm 7 40 [MOST]     backend, seed, rounds; most elements per call (2,500,000)
 //   for b in shm mpi ucx; do for n in 2 3 5; do for s in {1..10}; do
 //     mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
 //
 // A round starts up to 28 calls on the world and on groups, some of which exist for one round only. The calls include
-// messages between two ranks and some blocking calls. Each rank waits for its calls in a random order, with wait, with test,
-// or by dropping the request. Decisions on which all ranks of a group must agree come from a shared generator.
+// messages between two ranks and some blocking calls. Each rank waits for its calls in a random order, by wait(), by test(),
+// or by destroying the request. All ranks of a group use equally seeded generators for decisions on which they must agree.
 #include <chorale/chorale.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -138,7 +138,7 @@ class Client {
   std::vector<std::unique_ptr<Trial>> trials_;
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<std::unique_ptr<std::pair<std::vector<std::int64_t>, Message*>>> arrivals_;
-  std::vector<Pending> pending_;  // last, so that it is destroyed first: peers may still access the buffers
+  std::vector<Pending> pending_;  // last, so that it is destroyed first, because peers can still access the buffers
 };
 
 }  // namespace

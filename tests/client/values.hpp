@@ -59,7 +59,7 @@ T combined(Redop op, T a, T b) {
   }
 }
 
-// Returns the expected result of a reduction, at index `place` of the whole vector.
+// Returns the expected result of a reduction, at index `place` of the full vector.
 template <class T>
 T reduced_value(std::uint64_t call, int ranks, std::int64_t place, Redop op) {
   T result = input_value<T>(call, 0, place, op);

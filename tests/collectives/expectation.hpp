@@ -46,8 +46,8 @@ double got(const void* data, std::int64_t index) {
     return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
 }
 
-// For collectives that do not reduce. Returns the rank that sends output element i, and the element's index in this rank's
-// input. In an all_to_all, the index counts from the start of this rank's block.
+// For collectives that do not reduce: returns the rank that sends output element i, and the element's index in the input of
+// that rank. In an all_to_all, the index counts from the start of the block for this rank.
 inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   if (p.what == Collective::broadcast) return {p.root, i};
   if (p.what == Collective::scatter) return {p.root, p.blocks.first(p.rank) + i};

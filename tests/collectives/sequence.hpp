@@ -22,7 +22,7 @@ class Performance {
   Performance(Communicator world) { groups_.push_back(std::move(world)); }
 
   // Runs the program on this rank. Returns "" if every result is correct. Errors are printed at once, because other ranks
-  // may wait for a call that this rank never makes.
+  // can wait for a call that this rank never makes.
   std::string play(const std::vector<Act>& acts) {
     std::string trouble;
     try {
@@ -98,7 +98,7 @@ class Performance {
       group.choose(problem.what, able[pick]->name, 1 + act.algorithm / 64);
   }
 
-  // Places the ranks on up to four hosts, consecutively or interleaved. The numbers of ranks per host may differ.
+  // Places the ranks on up to four hosts, consecutively or interleaved. The numbers of ranks per host can differ.
   static std::vector<int> some_hosts(const Act& act, int size) {
     std::vector<int> hosts;
     for (int rank = 0; rank < size; ++rank) hosts.push_back((rank + act.group % 3) / (1 + act.root % 3) % (1 + act.op % 4));

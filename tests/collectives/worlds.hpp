@@ -19,7 +19,7 @@ struct Check {
   std::string (*body)(Communicator& world);
 };
 
-// Prints the error at once, because other ranks may wait for a call that this rank never makes.
+// Prints the error at once, because other ranks can wait for a call that this rank never makes.
 inline std::string trouble_of(const Check& check, Communicator world) try {
   const std::string trouble = check.body(world);
   if (!trouble.empty()) fmt::print(stderr, "{}: {}\n", check.name, trouble);

@@ -112,7 +112,7 @@ TEST_CASE("the patterns of GPT-2 and Llama 3 and the Digits step are supported")
   const std::string llama3 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
                              R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
   const Tokenizer by_threes = sequence(split(llama3), bytes);
-  CHECK(by_threes.encode("1212") == Tokens{266, 16, 17});  // the pieces are 121 and 2
+  CHECK(by_threes.encode("1212") == Tokens{266, 16, 17});  // the text is split into 121 and 2
   const Json digits = {{"type", "Digits"}, {"individual_digits", true}};
   CHECK(sequence(digits, {{"type", "ByteLevel"}, {"add_prefix_space", false}}).encode("1212") == Tokens{16, 17, 16, 17});
   CHECK_THROWS_WITH(sequence(digits, bytes), says("its pre_tokenizer is"));

@@ -43,7 +43,7 @@ Injection drawn(std::mt19937& random) {
   return one;
 }
 
-// Overwrites an element of the embedding's output in step 3, and records the place that the error must name.
+// Overwrites an element of the embedding's output in step 3, and records the position that the error must name.
 template <class Of>
 struct Spoils : Of {
   template <class... Args>
@@ -55,7 +55,7 @@ struct Spoils : Of {
     const std::span<float> values = picked.template values<float>();
     const std::size_t element = one.choice % values.size();
     values[element] = one.value;
-    // The expected text leaves out the value, because dropout may turn Inf into NaN before the check.
+    // The expected text leaves out the value, because dropout can turn Inf into NaN before the check.
     *place = fmt::format(" on rank {}\n  element {} of {},", one.rank, element, values.size());
     return picked;
   }
@@ -73,7 +73,7 @@ void spoil_embedding(test::Run& run, const Injection& one, std::string& place, c
   });
 }
 
-// Overwrites an element of a weight. Returns the place that the error must name.
+// Overwrites an element of a weight. Returns the position that the error must name.
 std::string spoil_weight(test::Run& run, const Injection& one) {
   const auto& parameters = run.training.parameters();
   const ParameterPointer& p = parameters[one.choice % parameters.size()];
@@ -92,7 +92,7 @@ train::NanPolicy policy_named(const std::string& name) {
   return policy;
 }
 
-// Trains two steps, saves, makes a third step that may fail, and trains two more steps. The result contains the last two
+// Trains two steps, saves, makes a third step that can fail, and trains two more steps. The result contains the last two
 // steps and the error.
 struct Lived {
   test::Seen seen;

@@ -121,8 +121,8 @@ class RunSummary(unittest.TestCase):
         self.assertRegex(self.summary("blown/latest"), r"^blown/latest/run.h5\nfailed: step \d+: .*\n  .*\n")
         with h5py.File(f"{self.folder}/blown/latest/run.h5") as file:
             self.assertIn("failed: " + file["failure"].asstr()[()].split("\n")[0][:50], self.summary("blown/latest"))
-        # If rank 0 was killed, the record still says "running". Files beside the record contain the observations of the
-        # guards.
+        # If rank 0 was killed, the record still says "running". The guard processes store their observations in files beside
+        # the record.
         self.train("killed", 2, "--layout", "dp2", "--train-iters", "2", "--no-save")
         self.change("killed", lambda file: file.attrs.modify("status", numpy.bytes_("running")))
         self.assertIn("run.h5\nrunning: written ", self.summary("killed/latest"))

@@ -39,7 +39,7 @@ TEST_CASE("hosts that differ are refused by name") {
     other.objects[name] = "22";
     CHECK_THAT(refusal({one, other}), says(std::string("different builds of ") + name));
   }
-  other.objects = {{"the program", "aa11"}, {"libcuda.so", "ee55"}};  // libcuda.so is loaded on one host only
+  other.objects = {{"the program", "aa11"}, {"libcuda.so", "ee55"}};  // libcuda.so is loaded on only one host
   CHECK(refusal({facts("n0"), other}) == "alike");
   other.files["data.bin"] = "missing";
   CHECK_THAT(refusal({facts("n0"), other}), says("data.bin: rank 0 on n0: 9 bytes") && says("rank 1 on n1: missing"));

@@ -1,4 +1,4 @@
-// Tests that a run checks, before it begins, whether the disk has room for its checkpoints.
+// Before a run begins, it checks whether the disk has enough space for its checkpoints. These tests check this.
 #include "experiments/train/saving.hpp"
 
 #include <filesystem>

@@ -116,7 +116,7 @@ class Trace(unittest.TestCase):
                 self.assertLessEqual(event["ts"] + event["dur"], step["ts"] + step["dur"] + 1e-3)
 
     def test_ranks_of_one_step_are_at_the_same_time(self):
-        # The loss is summed over all ranks, so no rank ends a step before the last rank has begun that step.
+        # The loss is summed over all ranks, so no rank ends a step before all ranks have begun this step.
         for step in (2, 3):
             events = [e for e in self.track("steps") if e["args"]["step"] == step]
             self.assertGreater(min(e["ts"] + e["dur"] for e in events), max(e["ts"] for e in events))

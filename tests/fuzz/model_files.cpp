@@ -45,7 +45,7 @@ void restore_model() {
   put_bytes(weights, data);
 }
 
-// Does not compare values. The expected values depend on the step, and a forged manifest may state a different step.
+// Does not compare values. The expected values depend on the step, and a forged manifest can state a different step.
 void load_set() {
   Log log = quiet();
   KnownState state = whole_state();

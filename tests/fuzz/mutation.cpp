@@ -9,7 +9,7 @@
 namespace chorale::test {
 namespace {
 
-constexpr std::size_t most_bytes = 1 << 16;  // limits the growth of inputs by repeated pieces
+constexpr std::size_t most_bytes = 1 << 16;  // limits the size of inputs, which grow because parts are repeated
 
 class Mutator {
  public:

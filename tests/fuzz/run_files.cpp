@@ -21,7 +21,7 @@ void fuzz_record(std::string_view input) {
       reader.rows(group);
       reader.variables(group);
       reader.variables(group, 3);
-    } catch (const Error&) {}  // other groups may be readable
+    } catch (const Error&) {}  // other groups can still be readable
 }
 
 std::vector<std::string> record_samples() {

@@ -1,5 +1,5 @@
-// Fuzz targets are functions that must survive any input, even hostile or damaged input. A target may throw an Error, which
-// refuses the input. Any other failure is a defect, such as a crash, a different exception, an endless loop, unbounded
+// Fuzz targets are functions that must survive any input, even hostile or damaged input. A target is allowed to throw an
+// Error, which refuses the input. Any other failure is a defect: a crash, a different exception, an endless loop, unbounded
 // memory use, or a sanitizer report.
 //
 //                              ┌─ tests/fuzz/trials.cpp    tests_run: mutations of the corpus, in child processes

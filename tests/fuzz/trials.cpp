@@ -95,7 +95,8 @@ double seconds_computed(pid_t child) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Waits for the child. Returns "" if the child has tried its whole batch, otherwise a text that says how the child ended.
+// Waits for the child. Returns "" if the child has tried its complete batch. Otherwise returns a description of how the
+// child ended.
 std::string end_of(pid_t child, const SharedTold& told, const TrialLimits& limits) {
   std::int64_t trial = -1;
   double since = 0, waited = 0;

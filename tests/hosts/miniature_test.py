@@ -74,7 +74,7 @@ class MiniatureOnHosts(WithScripts):
 
     def test_an_interruption_ends_everything(self):
         program = self.script("program", "echo started", "sleep 987654321")
-        # These tests may run as a background job of a shell. Such jobs ignore SIGINT, and bash cannot catch an ignored
+        # These tests can run as a background job of a shell. Such jobs ignore SIGINT, and bash cannot catch an ignored
         # signal.
         process = spawn(["env", "--default-signal=INT", miniature, "45s", program, "touch", f"{self.folder}/main"],
                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

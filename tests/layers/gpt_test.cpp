@@ -108,7 +108,7 @@ TEST_CASE("two threads change no bit in exact numerics, and nearly nothing in fa
       CHECK(one.forward_backward() == two.forward_backward());
       same_gradients(one, two);
     } else {
-      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN may split sums by threads
+      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN can divide sums among threads
     }
   }
 }

@@ -1,6 +1,6 @@
-// Tests values that change from step to step, namely learning rates and the scale of f16 losses.
+// Values that change from step to step: learning rates and the scale of f16 losses.
+#include <chorale/optimizer.hpp>
 #include "layers/learning_rate.hpp"
-#include "layers/loss_scaler.hpp"
 #include "tests/catch.hpp"
 
 namespace chorale {
@@ -106,7 +106,7 @@ TEST_CASE("a loss scale halves when patience runs out and doubles after good ste
   LossScaler lowest{.dynamic = true, .scale = 2, .hysteresis = 1, .patience = 1};
   CHECK(lowest.overflowed(true));
   CHECK(lowest.scale == 1);
-  CHECK_FALSE(lowest.overflowed(true));  // at scale 1 the step is not skipped, so an error is reported
+  CHECK_FALSE(lowest.overflowed(true));  // scale 1 cannot shrink, so the step is not skipped but ends with an error
   LossScaler still;
   CHECK_FALSE(still.overflowed(true));  // f32 and bf16 do not scale the loss
 }

@@ -16,14 +16,14 @@ namespace {
 constexpr std::int64_t samples = 2, sequence = 150;
 constexpr AttentionShape shape{.groups = 2, .queries = 2, .width = 20, .first_head = 1, .all_heads = 6};
 
-// Returns the place where the document of this token begins. The second sample has only one document.
+// Returns the position at which the document of this token begins. The second sample has only one document.
 std::int64_t start_of(std::int64_t sample, std::int64_t place) {
   const std::vector<std::int64_t> starts =
       sample == 0 ? std::vector<std::int64_t>{0, 1, 30, 31, 97} : std::vector<std::int64_t>{0};
   return *std::prev(std::ranges::upper_bound(starts, place));
 }
 
-// The rows at the given places of each sample.
+// The rows at the given positions of each sample.
 struct Rows {
   Rows(Desk& desk, const std::vector<std::int64_t>& of_sample, bool packed)
       : count(std::ssize(of_sample)),
@@ -68,7 +68,7 @@ std::vector<std::int64_t> all_places() {
   return places;
 }
 
-// The places of rank r of three ranks: stripes of ten tokens, or the blocks r and 5 − r of 25 tokens each.
+// The token positions of rank r of three ranks: stripes of ten tokens, or the blocks r and 5 − r of 25 tokens each.
 std::vector<std::int64_t> striped(std::int64_t r) {
   std::vector<std::int64_t> places = all_places();
   std::erase_if(places, [&](std::int64_t place) { return place / 10 % 3 != r; });

@@ -144,7 +144,7 @@ TEST_CASE("losses and squares are summed in f64") {
       numerics->add_squares(std::array{ScaledSlice{values.slice(), 3}}, one, {1});
       CHECK(std::abs(one.fast - 2 * squares) <= 2e-13 * squares);
     }
-  for (const DType narrow : {DType::bf16, DType::f16}) {  // ranks may sum gradients in these types
+  for (const DType narrow : {DType::bf16, DType::f16}) {  // ranks can sum gradients in these types
     const Tensor values = desk.random({5003}, narrow);
     double squares = 0;
     for (const double v : doubles(values)) squares += 9 * v * v;

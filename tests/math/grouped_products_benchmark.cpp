@@ -4,8 +4,8 @@
 //
 //   build/tests_run "how fast products of experts are"
 //
-// The products of experts and the single product are timed in turn. The time is the CPU time of this thread, so that other
-// programs affect it little.
+// The products of experts and the single product are timed alternately. The time is the CPU time of this thread, so that
+// other programs affect it little.
 #include <numeric>
 
 #include <chorale/clock.hpp>
@@ -32,7 +32,8 @@ std::vector<std::int64_t> uneven(std::int64_t experts, std::int64_t mean, std::u
   return rows;
 }
 
-// Splits the rows into four leaves as evenly as possible. The single product also has four leaves.
+// A leaf is a group of rows whose sums are formed together (layers/context.hpp). Divides the rows into four leaves as evenly
+// as possible. The single product is also divided into four leaves.
 std::vector<std::int64_t> leaves_of(std::int64_t rows) { return {rows / 4, rows / 4, rows / 4, rows - rows / 4 * 3}; }
 
 void print_ratios(Numerics& numerics, DType dtype, std::int64_t experts, std::int64_t mean, std::int64_t width,

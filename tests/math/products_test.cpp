@@ -29,7 +29,7 @@ std::vector<double> exact_product(const Tensor& x, const Tensor& w, bool transpo
   return y;
 }
 
-// Each of the last three sizes exceeds the piece that tiles pack at a time. The first does so in m, the second in k, the
+// Each of the last three sizes exceeds the block that tiles pack at a time: the first size in m, the second in k, and the
 // third in n (for an L2 cache of 512 KiB). Without AVX-512, the f32 product of the last size runs in tiles.
 struct Sizes {
   std::int64_t m, k, n;

@@ -37,7 +37,7 @@ std::vector<std::byte> vector_of(DType dtype, std::int64_t count, std::uint32_t 
   return bytes;
 }
 
-// Checks bitwise equality. A NaN from a sum or product matches any NaN, because the machine may keep the payload of either
+// Checks bitwise equality. A NaN from a sum or product matches any NaN, because the processor can keep the payload of either
 // operand.
 bool same(DType dtype, bool any_nan, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
   return visit(dtype, [&]<class T>(Type<T>) {
@@ -102,7 +102,7 @@ TEST_CASE("min and max do not depend on the order of the inputs, NaN and both ze
 }
 
 TEST_CASE("bf16 sums round once, at the end") {
-  const bf16 one(1.0f), small(0x1p-9f);  // 1 + 2^-9 rounds to 1, so rounding after each step would lose all of them
+  const bf16 one(1.0f), small(0x1p-9f);  // 1 + 2^-9 rounds to 1, so rounding after each addition would lose all small values
   const void* sources[] = {&one, &small, &small, &small, &small, &small, &small, &small, &small};
   bf16 out;
   reduce(Redop::sum, DType::bf16, &out, sources, 1);

@@ -275,7 +275,7 @@ TEST_CASE("routing: phantom logits give the counts of balanced routing") {
     const Routing plan = route(planned, c.rule, c.leaf, nowhere, {});
     CHECK((plan.chosen.phantom() && plan.weights.phantom() && plan.places.phantom()));
     routing_gradient(planned, c.rule, plan.chosen, plan.places, plan.weights, 1, planned, {});
-    if (c.rule.groups_chosen < c.rule.groups) continue;                        // limits on groups may exclude these experts
+    if (c.rule.groups_chosen < c.rule.groups) continue;                        // limits on groups can exclude these experts
     const Tensor logits = desk.filled({c.tokens, experts}, DType::f32, -200);  // so that all weights are equal
     for (std::int64_t i = 0; i < c.tokens * k; ++i) put(logits, i / k * experts + i % (c.rule.sequence * k) % experts, 1);
     const Routing routing = route(logits, c.rule, c.leaf, desk.allocator, {});

@@ -95,7 +95,7 @@ TEST_CASE("every piece that starts on a huge page returns its memory, also the s
 }
 
 TEST_CASE("smaller pieces return their pages if asked to, and leave those of their neighbors") {
-  constexpr std::int64_t bytes = 300'000, count = 12;  // most pieces begin and end within a page
+  constexpr std::int64_t bytes = 300'000, count = 12;  // most blocks begin and end within a page
   Arena arena(8 * megabyte);
   std::vector<char*> pieces;
   for (int i = 0; i < count; ++i) {
@@ -114,7 +114,7 @@ TEST_CASE("smaller pieces return their pages if asked to, and leave those of the
   }
   CHECK(stored(arena) <= count / 2 * (bytes + 2 * 4096));
   for (int i = 0; i < count; i += 2) give_back(i);
-  CHECK(stored(arena) <= count * 2 * 4096);  // the pages that pieces share with their neighbors
+  CHECK(stored(arena) <= count * 2 * 4096);  // the pages that blocks share with their neighbors
 }
 
 TEST_CASE("a limited pool's arena stores no more than the limit") {

@@ -1,5 +1,5 @@
-// Tests the offline placement of blocks with random lifetimes. No two blocks may use the same address at the same time, and
-// little memory may be wasted.
+// Tests the offline placement of blocks with random lifetimes. Two blocks must never use the same address at the same time,
+// and only little memory may be wasted.
 #include "src/memory/offline_placement.hpp"
 
 #include <algorithm>

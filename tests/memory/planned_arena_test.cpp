@@ -1,5 +1,5 @@
-// Tests memory that is planned from the requests of the first step. In later steps, blocks get the same places in one piece
-// of memory. Requests that do not match the plan are served from other memory.
+// Tests memory that is planned from the requests of the first step. In later steps, each block gets the same offset in one
+// contiguous arena. Requests that do not match the plan are served from other memory.
 #include "src/memory/planned_arena.hpp"
 
 #include "src/memory/pool.hpp"
@@ -15,7 +15,7 @@ struct Step {
   std::vector<std::byte*> places;
 };
 
-// Requests the blocks a, b and c and returns b. Then requests d, which fits into the place of b, and returns all blocks.
+// Requests the blocks a, b and c and returns b. Then requests d, which fits into the memory of b, and returns all blocks.
 Step step(PlannedArena& arena, std::int64_t d = 500) {
   Step made;
   arena.begin_step();
@@ -42,14 +42,14 @@ TEST_CASE("from the second step on, blocks lie in one piece, always at the same 
   {
     PlannedArena arena(memory);
     step(arena);
-    CHECK((memory.taken == 4 + 1 && memory.held == 1024 + 512 + 2048));  // d uses the place of b
+    CHECK((memory.taken == 4 + 1 && memory.held == 1024 + 512 + 2048));  // d uses the memory of b
     const Step second = step(arena), third = step(arena);
     CHECK(memory.taken == 5);
     CHECK(second.places == third.places);
     CHECK(second.places[3] == second.places[1]);
     const PlannedArena::Report report = arena.report();
     CHECK((report.bytes == report.least && report.served == 8 && report.unplanned == 0));
-    CHECK((report.free == report.bytes && report.largest_free == report.bytes));  // after a step, the piece is all free
+    CHECK((report.free == report.bytes && report.largest_free == report.bytes));  // after a step, the complete arena is free
   }
   CHECK(memory.held == 0);
 }
@@ -62,7 +62,7 @@ TEST_CASE("what does not match the plan is served elsewhere and counted") {
   CHECK(arena.report().unplanned == 0);
   step(arena, 513);
   CHECK((arena.report().unplanned == 1 && memory.taken == 6 && memory.held == arena.report().bytes));
-  arena.begin_step();  // b is not returned before d is requested, so d cannot use the place of b
+  arena.begin_step();  // b is not returned before d is requested, so d cannot use the memory of b
   void* const places[] = {arena.take(1000), arena.take(512), arena.take(2000), arena.take(500), arena.take(8)};
   CHECK((arena.report().unplanned == 3 && memory.held == arena.report().bytes + 508));
   CHECK(arena.report().largest_free < arena.report().bytes);

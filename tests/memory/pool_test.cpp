@@ -17,7 +17,7 @@ TEST_CASE("a pool lends returned blocks again") {
     pool.give_back(first, 1000);
     pool.give_back(second, 1000);
     CHECK(pool.take(1000) == second);  // the block that was returned last
-    CHECK(pool.take(890) == first);    // a block may be up to an eighth larger
+    CHECK(pool.take(890) == first);    // a block can be up to an eighth larger than the request
     CHECK(memory.taken == 2);
     pool.give_back(first, 890);
     CHECK(pool.take(1000) == first);  // the block still has its full size

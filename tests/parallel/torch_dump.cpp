@@ -88,8 +88,8 @@ void dump(const ModelShape& shape, DType dtype, int count, const std::filesystem
                                                            {"z", o.shape.experts.z}};
 }
 
-// The choice of experts is not continuous. If two scores are nearly equal, Chorale may choose differently from PyTorch in
-// f32. So these models train in f64.
+// The choice of experts is not continuous. If two scores are nearly equal, Chorale and PyTorch can choose different experts
+// in f32. So these models train in f64.
 void dump_experts(const std::filesystem::path& folder) {
   ModelShape mixtral{ModelFamily::llama, 2, 8, 4, 48, 96, 24, 240};
   mixtral.tied = false;

@@ -49,9 +49,9 @@ TEST_CASE("links of a record that lead to other files are not followed") {
   CHECK(reader.variables("/own").size() == 1);
 }
 
-// A text is stored in a heap. libhdf5 1.10 trusts the sizes in the heap's header and crashes on some wrong sizes. Newer
-// versions may refuse wrong sizes. With every version, this process must survive, and read either the correct groups or
-// none.
+// A record stores strings in an HDF5 heap. libhdf5 1.10 trusts the sizes in the heap's header and crashes on some wrong
+// sizes. Newer versions can refuse wrong sizes. With every version, this process must survive, and read either the correct
+// groups or none.
 TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
   const TemporaryFolder folder;
   {

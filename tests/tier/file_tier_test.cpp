@@ -1,5 +1,6 @@
-// Compares the file tier with a model in memory. The tests make random copies of any size and alignment, with both queues,
-// and with a queue that transfers less than requested. Further tests cover every way in which a disk can fail.
+// Compares the file tier with a model in memory. The tests make random copies of any size and alignment, with both I/O
+// queues, and with a queue that transfers fewer bytes than requested. Further tests cover every way in which a disk can
+// fail.
 #include "src/tier/file_tier.hpp"
 
 #include <fcntl.h>
@@ -238,7 +239,7 @@ TEST_CASE("no copy ends with an error while requests that use its memory are in 
 
 TEST_CASE("a request that the queue refuses to start is an error, and nobody waits for it") {
   const test::TemporaryFolder folder;
-  OnPage here(5 << 20);  // two requests
+  OnPage here(5 << 20);  // the copy needs two requests
   int starts = 0, refuses = 0;
   auto queue = std::make_unique<ChangingQueue>(
       [&](IoRequest& r) {

@@ -50,8 +50,8 @@ class MappedGroup final : public Group {
   // flag page.
   const std::uint64_t* announced_ = nullptr;
   const std::uint64_t* left_parent_ = nullptr;
-  std::uint64_t said_[slots] = {};   // by slot: signature of the call that the slot describes
-  std::uint64_t turns_[slots] = {};  // by slot: tag of its newest use, equal on all ranks
+  std::uint64_t said_[slots] = {};   // indexed by slot: signature of the call that the slot describes
+  std::uint64_t turns_[slots] = {};  // indexed by slot: tag of its newest use, equal on all ranks
   std::uint64_t all_finished_ = 0;   // every member has finished all calls up to this number
   std::uint64_t own_finished_ = 0;   // this rank has finished all calls up to this number
   std::uint64_t out_of_order_ = 0;   // bit i: call own_finished_ + 2 + i is finished too

@@ -3,7 +3,8 @@
 //
 // After its first run, an operation allocates no memory. Peers cannot map ordinary buffers. For ordinary buffers, the first
 // run allocates memory: bounce buffers in symmetric memory (places.hpp), programs of slices (slices.hpp), or space for data
-// that the kernel reads. If the vectors to be summed exceed the caches, the first run also allocates space for one piece.
+// that the kernel reads. If the vectors to be summed exceed the caches, the first run also allocates space for one piece of
+// the sum.
 //
 // Cost on two cores: a step whose data are ready takes some tens of ns in addition to the copy. A step also waits until the
 // peer's flag-page cache line is transferred from core to core.
@@ -32,7 +33,7 @@ class MappedOperation final : public Operation {
     std::uint64_t known = 0, met = 0;  // the newest call and the newest part that the peer has begun, as far as known
     const Slot* slot = nullptr;        // the current call's slot on the peer's flag page
     Whereabouts where = {};
-    std::byte* mapped[3] = {};  // by Place: address of the peer's buffer in this process; null: not mapped
+    std::byte* mapped[3] = {};  // indexed by Place: address of the peer's buffer in this process; null: not mapped
   };
 
   bool go_on();
@@ -48,7 +49,7 @@ class MappedOperation final : public Operation {
   void sum(const Action& action);
   void read(const Spot& spot, std::int64_t first, std::int64_t count, void* into);
   void copy(void* to, const void* from, std::int64_t bytes) const;
-  void publish(std::size_t a);  // marks step a as done; peers see the mark at once, or after flush() if it is in word 0
+  void publish(std::size_t a);  // marks step a as done; peers see the mark immediately, or after flush() if it is in word 0
   void flush();
   bool finish();
   void leave();

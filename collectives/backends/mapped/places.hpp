@@ -17,8 +17,9 @@ constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(
 constexpr int scratch = static_cast<int>(Place::scratch);
 
 struct Whereabouts {     // the information about a rank's buffers that peers get
-  Location location[3];  // of input, output and scratch
-  bool stays[3];         // true: all slices use this location in turn; false: slices follow one another from here
+  Location location[3];  // locations of input, output and scratch
+  bool stays[3];         // true: all slices use this location, one after another; false: slices are stored consecutively
+                         // from here
   bool in_slices;        // this rank's buffers are ordinary, so the call must run in slices
 };
 

@@ -68,8 +68,8 @@ class Compiler {
     return sum;
   }
 
-  // Returns the offset of a send's data in the sender's stage. The stage holds the data of all sends of the rank one after
-  // another.
+  // Returns the offset of a send's data in the staging buffer on the sender's flag page, or −1 if data are not staged. This
+  // buffer holds the data of all of the sender's sends, one after another.
   std::int64_t stage_place(int sender, int s) const {
     if (!program_.staged) return -1;
     std::int64_t sum = 0;
@@ -166,7 +166,7 @@ class Compiler {
   const std::vector<Schedule>& ranks_;
   int rank_;
   Program program_;
-  std::vector<std::vector<std::vector<MappedMessage>>> outgoing_, incoming_;  // by rank and step
+  std::vector<std::vector<std::vector<MappedMessage>>> outgoing_, incoming_;  // indexed by rank and step
 };
 
 }  // namespace

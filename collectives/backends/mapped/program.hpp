@@ -6,7 +6,7 @@
 //   recv                     waits for the sender's step, then copies the data
 //   recv_reduce              waits for all senders, then reduces directly from their memory
 //   recv_reduce, then send   writes the sum to the next receivers too, in the same pass; their recv only waits
-//   put                      writes to the receiver's memory; the recv only waits. For senders that would be idle
+//   put                      writes to the receiver's memory; the recv only waits. Used if senders would be idle
 //
 // If a step waits for a send of its own rank, it waits until the receivers have read the data. If the data were staged
 // (copied to the flag page), the step need not wait.
@@ -17,7 +17,7 @@
 
 namespace chorale::mapped {
 
-// A step of a different rank that must be done.
+// A step of a different rank, for which an action of this rank waits.
 struct Event {
   int rank;
   int step;
@@ -29,7 +29,7 @@ struct Spot {
   int rank;  // rank in the group
   Place place;
   std::int64_t first;
-  std::int64_t staged = -1;  // offset in the stage of the rank's flag page, in elements; −1: not staged
+  std::int64_t staged = -1;  // offset in the staging buffer of the rank's flag page, in elements; −1: not staged
 };
 
 struct Action {
@@ -50,11 +50,11 @@ struct Action {
 struct Program {
   std::vector<Action> actions;
   std::vector<Event> at_the_end;  // reads of this rank's memory by other ranks; the call ends after these steps
-  bool staged = false;            // all sent data are copied to the stages of flag pages
+  bool staged = false;            // all sent data are copied to the staging buffers of flag pages
   std::int64_t scratch_count = 0;
 };
 
-constexpr std::int64_t never_staged = -1;  // as `stage_elements`: no data are staged
+constexpr std::int64_t never_staged = -1;  // the value of `stage_elements` with which no data are staged
 // Compiles the program of `rank`. Data are staged if each rank sends at most `stage_elements` elements.
 Program compile(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements);
 

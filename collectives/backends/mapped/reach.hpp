@@ -24,12 +24,13 @@ class Reach {
   virtual void read(int world_rank, Location from, void* into, std::int64_t bytes) const = 0;
   virtual Allocator& memory() = 0;
 
-  // Calls that can be cut (slices.hpp) copy ordinary buffers through symmetric memory in slices of this size. Slices of this
-  // size stay in the L2 cache.
+  // Some calls can be split into slices (slices.hpp). They copy ordinary buffers through symmetric memory in slices of this
+  // size, which stay in the L2 cache.
   std::int64_t slice_bytes = 512 << 10;
 
-  // Calls that cannot be cut copy an ordinary buffer of up to this size to symmetric memory and back. Up to this size, the
-  // copy is faster than a read by the kernel, which must pin the buffer's pages. The kernel reads larger buffers directly.
+  // Calls that cannot be split into slices copy an ordinary buffer of up to this size to symmetric memory and back. Up to
+  // this size, the copy is faster than a read by the kernel, which must pin the buffer's pages. The kernel reads larger
+  // buffers directly.
   std::int64_t copied_up_to = 8 << 20;
 
   // Calls whose data exceed the last-level cache use non-temporal stores. The cache size is read from the system only once,

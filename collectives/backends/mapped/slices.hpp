@@ -1,5 +1,5 @@
-// Cuts a large call into slices. In an all_reduce, a reduce or a broadcast, each element of the result depends only on the
-// same element of the inputs. So the call equals a sequence of calls, one per slice. A call is cut if a rank's buffers are
+// Splits a large call into slices. In an all_reduce, a reduce or a broadcast, each element of the result depends only on the
+// same element of the inputs. So the call equals a sequence of calls, one per slice. A call is split if a rank's buffers are
 // in ordinary memory, which peers cannot map. Ordinary buffers are copied through a bounce buffer in symmetric memory. A
 // slice is still in the L2 cache when peers read the slice. A complete large vector would not fit into the L2 cache.
 //
@@ -26,7 +26,7 @@ class Slices {
  public:
   Slices(const Plan& plan, std::int64_t most_bytes);  // keeps a reference to the plan
 
-  bool worth_it() const { return number_ > 1; }    // whether the call may be cut; the same on all ranks
+  bool worth_it() const { return number_ > 1; }    // whether the call has several slices; equal on all ranks
   std::int64_t number() const { return number_; }  // number of slices
   std::int64_t first(std::int64_t slice) const { return slice * each_; }
   std::int64_t each() const { return each_; }  // elements per slice; the last slice may be shorter

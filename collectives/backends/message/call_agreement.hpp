@@ -7,9 +7,9 @@
 //
 // A rank that leaves a group sends a farewell to all other members. The farewell contains the number of calls that the rank
 // made, and the history of these calls. A history is a hash; two ranks have the same history if they made the same calls. If
-// a rank waits in a call that the departed rank never made, the waiting rank throws at once. The histories are compared too,
-// because the last calls of two ranks may differ although neither rank waits for the other. An example is two broadcasts
-// from different roots.
+// a rank waits in a call that the departed rank never made, the waiting rank throws immediately. The histories are compared
+// too, because the last calls of two ranks may differ although neither rank waits for the other. An example is two
+// broadcasts from different roots.
 //
 // A CallAgreement belongs to a group. The CallAgreement holds the newest calls that this rank made in the group
 // (history.hpp), and the information from received control messages. A CallWatch belongs to an operation and watches the
@@ -25,7 +25,7 @@
 //   - Suppose that two ranks have left after the same number of calls, and that their newest calls differ. Then at least one
 //     of the two ranks detects the difference, when it leaves or later. This is the rank that receives the other rank's
 //     farewell last.
-//   - No rank waits forever in a call that a member never made because the member left.
+//   - If a member left and never made a call, no other rank waits forever in this call.
 //   - A rank sends `closed` once, after its last receive on this group has ended. After sending `closed`, the rank reads no
 //     data messages of this group. So a peer that has received `closed` may reuse the buffers of its unfinished sends to
 //     this rank.
@@ -102,10 +102,10 @@ class CallAgreement {
   const Address own_;
   const std::uint64_t incarnation_;
   CallHistory calls_;
-  std::map<int, std::uint64_t> asked_;  // by world rank: the newest call about which the rank asked
+  std::map<int, std::uint64_t> asked_;  // keyed by world rank: the newest call about which the rank asked
   std::string gave_up_;                 // the peer that gave up, and the reason; all later waits throw this text
   std::set<int> closed_;                // world ranks that have sent `closed`
-  std::map<int, ControlMessage> left_;  // by world rank: received farewells
+  std::map<int, ControlMessage> left_;  // keyed by world rank: received farewells
   bool has_poisoned_ = false, has_closed_ = false, has_left_ = false;
 };
 

@@ -100,7 +100,7 @@ class ControlEndpoint {
   std::uint64_t newest_ = 0;                      // the newest number of a group
   std::set<std::uint64_t> open_;                  // numbers of groups that have not ended
   std::set<std::pair<std::uint64_t, int>> left_;  // (number of an open group, world rank that left it)
-  std::map<std::uint64_t, Ended> ended_;          // by number: groups that this rank has left, but some members have not
+  std::map<std::uint64_t, Ended> ended_;          // keyed by number: groups that this rank, but not every member, has left
   bool is_complete_ = true;                       // no group of this rank has ended by an error
   std::list<ControlMessage> inbox_;
 };

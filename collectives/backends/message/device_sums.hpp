@@ -39,7 +39,7 @@ class DeviceSums {
   void put(int step, void* to, std::span<const void* const> addends);  // enqueues the sum or copy of a step
   bool over(int step) const;                                           // whether the sum or copy of a step is complete
   // Call this function when all steps are over. For an average, the function enqueues the division, and returns true once
-  // the division is complete. For other operators, it returns true at once.
+  // the division is complete. For other operators, it returns true immediately.
   bool divided(void* output);
 
  private:
@@ -50,7 +50,7 @@ class DeviceSums {
   int divide_by_ = 1;
   bool is_dividing_ = false;
   std::shared_ptr<void> mark_;                // event after the caller's work, and later after the division
-  std::vector<std::shared_ptr<void>> marks_;  // by step: event after the step's sum or copy; null if there is none
+  std::vector<std::shared_ptr<void>> marks_;  // indexed by step: event after the step's sum or copy; null if there is none
 };
 
 }  // namespace chorale

@@ -34,7 +34,7 @@ class Grouping {
   std::vector<MessageGroup> of(int rank) const {
     const auto& steps = ranks_[index(rank)].steps;
     std::map<int, MessageGroup> groups;
-    std::vector<int> first{0};  // by step: index of its first message
+    std::vector<int> first{0};  // indexed by step: index of its first message
     for (std::size_t s = 0; s < steps.size(); ++s) {
       first.push_back(first.back() + static_cast<int>(steps[s].peers.size()));
       const bool is_done_here = steps[s].kind != Kind::send && steps[s].kind != Kind::recv;

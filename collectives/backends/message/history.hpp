@@ -15,7 +15,7 @@ class CallHistory {
  public:
   explicit CallHistory(int world_rank) : rank_(world_rank) {}
 
-  void enter(const Plan& plan);  // stores the description of a call that this rank may make
+  void enter(const Plan& plan);  // stores the plan's description, for errors about its calls
   void note(const Run& run, std::uint64_t signature) {
     made_[run.sequence % made_.size()] = {run.sequence, run.history, signature};
     calls_ = run.sequence;

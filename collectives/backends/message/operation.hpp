@@ -1,5 +1,5 @@
 // Runs any schedule over a backend that sends messages. A step may begin when the steps that it waits for are over. All
-// steps that may begin are started at once. Receives start first, so that incoming messages find their buffers.
+// steps that may begin are started immediately. Receives start first, so that incoming messages find their buffers.
 //
 //   start → post receives, sends → local sums and copies → progress: messages over → steps over → post the released steps
 //
@@ -79,8 +79,8 @@ class MessageOperation final : public Operation {
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
   std::array<std::byte*, 3> bases_{};
-  std::vector<int> waits_, under_way_;  // by step: numbers of releases and messages that the step waits for
-  std::vector<std::uint8_t> posted_;    // by message: whether it is posted and not over
+  std::vector<int> waits_, under_way_;  // indexed by step: how many releases, and how many messages, it waits for
+  std::vector<std::uint8_t> posted_;    // indexed by message: whether the message is in flight (posted and not completed)
   std::vector<const void*> addends_;
   Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;

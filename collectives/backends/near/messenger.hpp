@@ -48,14 +48,14 @@ struct MessageDivision {
 
   struct Part {
     std::vector<FlatMessage> messages;
-    std::vector<int> numbers;  // by message: its number in the plan
+    std::vector<int> numbers;  // indexed by message: its number in the plan
   };
   struct Way {
     bool is_near;
     int number;  // index in near.messages or far.messages
   };
   Part near, far;
-  std::vector<Way> ways;  // by number in the plan: the Messenger of the message
+  std::vector<Way> ways;  // indexed by number in the plan: the Messenger of the message
 };
 
 template <class Far>

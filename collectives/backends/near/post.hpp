@@ -63,7 +63,7 @@ class Post {
   std::uint64_t send(int to, const Notice& notice);  // assigns the notice's number and returns it
   // Whether the notice with this number has been written to the ring.
   bool has_sent(int to, std::uint64_t number) const { return peers_[static_cast<std::size_t>(to)].sent >= number; }
-  void receive(Incoming& incoming);  // completes at once if the message has arrived
+  void receive(Incoming& incoming);  // completes immediately if the message has arrived
   void cancel(const Incoming& incoming) noexcept;
   void progress();
 
@@ -88,9 +88,9 @@ class Post {
 
   mpi::Runtime host_;
   std::unique_ptr<mapped::Reach> reach_;
-  std::vector<int> locals_;  // by world rank: index on this host, or −1
+  std::vector<int> locals_;  // indexed by world rank: index on this host, or −1
   Buffer outboxes_;
-  std::vector<Peer> peers_;          // by rank on the host
+  std::vector<Peer> peers_;          // indexed by rank on the host
   std::vector<Incoming*> receives_;  // in the order in which they were posted
   std::vector<Kept> kept_;           // notices without a posted receive, in order of arrival
 };

@@ -1,6 +1,7 @@
-// Latency and bandwidth of each question (bench_series.hpp) by vector size. Each series, such as a backend and an algorithm,
-// has a line. Dashed lines show the cost model, and the time of the same loads and stores without waits. Bandwidth is the
-// vector's bytes divided by the time. If there are many series, only the best are named.
+// Shows latency and bandwidth by vector size, for each question (an operation with its conditions, bench_series.hpp). Each
+// series, such as a backend and an algorithm, has a line. Dashed lines show the cost model, and the time of the same loads
+// and stores without waits. Bandwidth is the vector's bytes divided by the time. If there are many series, only the best are
+// named.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr std::size_t most_named = 6;
 
 struct BandwidthSeries {
   std::string name;
-  std::vector<const BenchRow*> rows;  // by size
+  std::vector<const BenchRow*> rows;  // sorted by size
 };
 
 // The series of a question, the best first. At each size, the time of a series is divided by the shortest time of any
@@ -78,7 +79,7 @@ LineChart chart_of(const std::string& question, const std::vector<BandwidthSerie
   const BandwidthSeries& best = all.front();
   Line model{"cost model of " + best.name, {}, Line::Kind::model};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
-  std::map<double, double> fastest;  // by vector size: the seconds of the loads and stores without waits
+  std::map<double, double> fastest;  // key: the vector size; value: seconds of the loads and stores without waits
   for (const BandwidthSeries& series : all)
     for (const BenchRow* row : series.rows)
       if (row->ceiling > 0)

@@ -11,8 +11,8 @@ namespace chorale::report {
 
 struct RunByRank {
   std::string label;
-  std::vector<std::vector<double>> parts;      // the lengths of the bar's parts, by rank
-  std::vector<std::vector<double>> predicted;  // the predicted lengths, by rank; empty without a prediction
+  std::vector<std::vector<double>> parts;      // [rank]: the lengths of the bar's parts
+  std::vector<std::vector<double>> predicted;  // [rank]: the predicted lengths; empty without a prediction
   std::vector<std::string> names = {};         // names of the bars; empty: "rank 0" …
   double low = absent, high = absent;          // an interval of the length of every bar; NaN: none
   std::string name_of(std::size_t rank) const;

@@ -16,8 +16,8 @@ namespace {
 struct Spending {
   const RecordedRun* run;
   std::vector<std::string> classes, kinds;
-  std::vector<double> ranks;                 // by class
-  std::vector<std::vector<double>> seconds;  // by class and kind
+  std::vector<double> ranks;                 // indexed by class
+  std::vector<std::vector<double>> seconds;  // indexed by class and kind
 };
 
 Spending spending_of(const RecordedRun& run) {
@@ -70,7 +70,7 @@ std::vector<double> mean_of(const Spending& s, const RunByRank& run) {
   return mean;
 }
 
-// The largest part of the step, with its share: "wait: dp, 31 %".
+// Returns the largest part of the step, with its share: "wait: dp, 31 %".
 std::string greatest(const std::vector<double>& parts, const std::vector<std::string>& kinds) {
   const auto most = std::ranges::max_element(parts);
   return fmt::format("{}, {:.0f} %", kinds[static_cast<std::size_t>(most - parts.begin())], 100 * *most / total(parts));

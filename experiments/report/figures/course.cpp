@@ -1,5 +1,5 @@
-// The course of training, step by step: gradient norm, learning rate, step time and MFU, one curve per label. All steps are
-// shown, including the warm-up. A column that no run has recorded is left out.
+// Shows gradient norm, learning rate, step time and MFU at each step, with one curve per label. All steps are shown,
+// including the warm-up. A column that no run has recorded is left out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ LineChart chart_of(const CourseColumn& column, const std::vector<Curve>& curves)
           lines_of(curves)};
 }
 
-// The lowest and the highest value of any run in a curve, not only of the median. `last` is the median at the last step.
+// The lowest and the highest value of all runs in a curve (the curve itself shows their median). `last` is the median at the
+// last step.
 struct Extremes {
   double low = absent, high = absent, last = absent, lowest_at = 0, highest_at = 0;
   std::string highest_in;  // the run with the highest value

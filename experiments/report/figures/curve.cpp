@@ -56,7 +56,7 @@ bool Curve::operator==(const Curve& other) const {
 
 Curve curve_of(const std::vector<const RecordedRun*>& runs, const std::string& column, Along along,
                const std::string& group) {
-  std::map<double, std::vector<double>> places, values;  // by step: one value of each run
+  std::map<double, std::vector<double>> places, values;  // the key is the step; one value per run
   for (const RecordedRun* run : runs) {
     const std::map<double, double> own = places_of(*run, along);
     const RecordGroup table = run->group(group);

@@ -1,5 +1,5 @@
-// Curves of training: a column of /train or /eval by step, tokens or time, one per label. Bit-identical curves are drawn as
-// one line, whose name says "identical".
+// Training curves. A curve shows a column of /train or /eval by step, tokens or time; each label has one curve.
+// Bit-identical curves are drawn as one line, and its name says "identical".
 //
 //   repetitions   the curve is their median at each step, with their range; two curves are identical only if all their
 //                 repetitions are identical

@@ -1,6 +1,6 @@
-// Shows how evenly the router distributes tokens over experts: a heat map of each model, one row per block with experts. An
-// expert's load is the number of tokens that chose it, divided by the mean over the experts of its block. 1 is perfect
-// balance.
+// Shows how evenly the router distributes tokens among experts. Each model has a heat map with one row per block with
+// experts. An expert's load is the number of tokens that chose it, divided by the mean over the experts of its block. 1 is
+// perfect balance.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 struct Loads {
   std::string run;
   std::vector<std::string> blocks;            // the indices of these blocks in the model
-  std::vector<std::vector<double>> of_block;  // by expert
+  std::vector<std::vector<double>> of_block;  // indexed by expert
 };
 
 // The loads are medians over the rows of /experts after the warm-up, and then medians over the repetitions.

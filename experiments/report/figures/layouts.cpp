@@ -1,8 +1,8 @@
-// The runs side by side: speed, memory, traffic and loss. The metric is speed or held-out loss (metric.hpp). The table is
-// sorted by the metric and shows its interval. Each value is the median over the repetitions; memory is the largest of any
-// repetition. A test of paired blocks decides which run is best (blocks.hpp). A block is a repetition, in which all runs
-// took turns, or a seed. The mark ~ means that a run cannot be distinguished from the best. The mark ? means that a run has
-// too few repetitions or seeds to tell.
+// Shows the runs side by side: speed, memory, traffic and loss. The metric is speed or held-out loss (metric.hpp). The table
+// is sorted by the metric and shows its interval. Each value is the median over the repetitions; memory is the largest of
+// any repetition. A test of paired blocks decides which run is best (blocks.hpp). A block is a seed, or a repetition in
+// which all runs were executed one after the other. The mark ~ means that a run cannot be distinguished from the best. The
+// mark ? means that a run has too few repetitions or seeds for a test.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace {
 struct LayoutRow {
   std::string label;
   std::size_t runs = 0;
-  bool simulated = false;  // in virtual time: repetitions would not differ
+  bool simulated = false;  // in virtual time, so repetitions would not differ
   std::string mark = {};   // "? " or "~ "
-  ByBlock judged;          // the values of the metric, by block; empty: the runs have none
+  ByBlock judged;          // the values of the metric; the key is the block; empty: the runs have none
   Summary of_judged = {.median = absent, .ci_low = absent, .ci_high = absent};
   double speed = absent, predicted = absent, mfu = absent, peak = absent, sent = absent, bubble = absent, dropped = absent,
          imbalance = absent, loss = absent;
@@ -70,7 +70,7 @@ LayoutVerdict verdict_on(std::vector<LayoutRow>& rows, const std::string& blocks
   std::vector<std::size_t> enough;
   std::vector<ByBlock> judged;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].judged.empty()) continue;  // for example another program, which has no held-out loss
+    if (rows[i].judged.empty()) continue;  // for example a run of a different program, which has no held-out loss
     verdict.fewest = std::min(verdict.fewest, rows[i].judged.size());
     if (rows[i].judged.size() >= fewest_blocks) {
       enough.push_back(i);

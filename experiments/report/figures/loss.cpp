@@ -1,6 +1,6 @@
-// Loss curves by step, by tokens and by time, one per label. The charts also have the held-out loss, and the entropy of the
-// synthetic language, which no model can beat. A second chart shows how far each curve is from a reference, which is the run
-// on one rank or otherwise the first run. Often the losses of all layouts are bit-identical.
+// Shows loss curves by step, by tokens and by time, with one curve per label. The charts also have the held-out loss, and
+// the entropy of the synthetic language, which no model can beat. A second chart shows how far each curve is from a
+// reference, which is the run on one rank or otherwise the first run. Often the losses of all layouts are bit-identical.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,8 +50,8 @@ Greatest greatest_of(const std::vector<Curve>& differences) {
   return greatest;
 }
 
-// Adds the floors of the curves: one legend entry, and a line for each floor whose printed value differs. If floors are far
-// below the losses, their lines would flatten the curves, so the floors become a note instead.
+// Adds the lowest possible losses (floors) of the curves: one legend entry, and a line for each distinct printed value. If
+// floors are far below the losses, their lines would flatten the curves, so the floors become a note instead.
 void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
   const auto words = [](double floor) { return quantity(floor, Unit::plain, 5); };
   std::map<std::string, double> floors;  // several, if seeds differ: each seed has its own language

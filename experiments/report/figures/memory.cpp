@@ -1,6 +1,6 @@
-// The bytes of every rank by memory category, at the rank's peak, with the planned bytes below them. A simulated run has
-// only planned bytes, by stage. A bar's length is the rank's peak. The longest bar of a run is its memory per rank in the
-// table of the runs. If a run was repeated, the repetition that needed the most memory is shown.
+// Shows the bytes of every rank by memory category, at the time of the rank's peak, with the planned bytes below them. A
+// simulated run has only planned bytes, by stage. A bar's length is the rank's peak. The longest bar of a run is its memory
+// per rank in the table of the runs. If a run was repeated, the repetition that needed the most memory is shown.
 #include <fmt/format.h>
 
 #include <algorithm>

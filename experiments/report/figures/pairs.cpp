@@ -1,6 +1,6 @@
-// The bytes that each rank sends to every other rank, for each question (bench_series.hpp), with its fastest algorithm at
-// its largest size. A record has only the sum over all ranks. The algorithm's schedule gives the bytes of each pair. They
-// are shown only if they add up to the recorded sum.
+// Shows the bytes that each rank sends to every other rank. For each question (an operation with its conditions,
+// bench_series.hpp), the fastest algorithm at the largest size is shown. A record has only the sum over all ranks. The
+// algorithm's schedule gives the bytes of each pair. They are shown only if they add up to the recorded sum.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The speed or loss of the runs against their memory: one dot per label, and the Pareto front. A run is on the front unless
-// a different run is at least as good in both values, and better in one.
+// Shows the speed or loss of the runs against their memory, with one dot per label, and the Pareto front. A run is on the
+// front unless a different run is at least as good in both values, and better in one.
 //
 //   tokens/s │         ┌─── ● dp4        front: pp4, tp4, dp4
 //            │   ┌─ ● tp4                dp4.z3 is not: tp4 is faster and needs less memory
@@ -17,7 +17,7 @@ namespace chorale::report {
 
 struct RunDot {
   std::string label;
-  double memory = absent;                              // bytes of the fullest rank
+  double memory = absent;                              // bytes of the rank with the most memory
   double value = absent, low = absent, high = absent;  // by the criterion
 };
 

@@ -1,7 +1,8 @@
-// The last step of a pipeline, measured or simulated on another machine, and below it the ideal step. In the ideal step,
-// each stage keeps its order of passes, a pass takes the mean time of its kind, and messages take no time. A stage then
-// waits only if that order requires it. If a run was repeated, the table has the medians, and the picture shows the middle
-// repetition. `idle` is a share of the last step; `bubble` in the table of the runs is the share of all steps.
+// Shows the last step of a pipeline (measured, or simulated for a different machine), and below it the ideal step. In the
+// ideal step, each stage keeps its order of passes, a pass takes the mean time of its kind, and messages take no time. A
+// stage then waits only if the order of passes requires it. If a run was repeated, the table has the medians, and the
+// picture shows the middle repetition. `idle` is a share of the last step; `bubble` in the table of the runs is the share of
+// all steps.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The step time that the machine file predicted before the run, below the measured step time. The measured time is the
-// median of the steps after the warm-up, and then of the repetitions. Runs without a prediction are left out.
+// Shows the step time that was predicted from the machine file before the run, below the measured step time. The measured
+// time is the median of the steps after the warm-up, and then of the repetitions. Runs without a prediction are left out.
 #include <fmt/format.h>
 
 #include <algorithm>

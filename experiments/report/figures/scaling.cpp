@@ -1,11 +1,11 @@
-// Speed on more ranks. Runs form a family if they differ only in their number of ranks, their layout and their batch. In a
-// family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form lines. Each point is relative
-// to the base of its line, which is the point with the fewest ranks:
+// Shows how speed grows with the number of ranks. Runs form a family if they differ only in their number of ranks, their
+// layout and their batch. In a family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form
+// lines. Each point is relative to the base of its line, which is the point with the fewest ranks:
 //
 //   strong    the total batch is the same          y: the speed divided by the base's speed; ideal: the ratio of the ranks
 //   weak      the batch per rank is the same       y: the speed per rank divided by the base's; ideal: 100 %
 //
-// A run belongs to one line of each kind, by its batch:
+// A run belongs to one strong line and to one weak line, depending on its batch:
 //
 //   ranks                     1        2        4
 //   tokens of a step       4096     4096     4096       strong, from the run with 4096 tokens on one rank
@@ -51,7 +51,7 @@ std::string strategy_of(const std::string& label) {
   return join(kept, ".");
 }
 
-// The settings that all runs of a family share, as one text.
+// Returns the settings that all runs of a family share, as one string.
 std::string family_of(const RecordedRun& run) {
   static const std::set<std::string> shares_work{"layout",
                                                  "zero",
@@ -145,7 +145,7 @@ std::vector<Line> lines_of(const Strategy& strategy, const ScalingKind& kind) {
 std::vector<Line> ideals_of(const ScalingKind& kind, const std::set<double>& ranks, const std::set<double>& bases) {
   std::vector<Line> ideals;
   for (const double base : bases) {
-    Line ideal{"ideal", {}, ideals.empty() ? Line::ScalingKind::limit : Line::ScalingKind::model};
+    Line ideal{"ideal", {}, ideals.empty() ? Line::Kind::limit : Line::Kind::model};
     if (kind.strong && bases.size() > 1) ideal.name += fmt::format(" from {:.0f} rank{}", base, base == 1 ? "" : "s");
     for (const double x : ranks)
       if (x >= base) ideal.points.push_back({x, kind.strong ? x / base : 1});

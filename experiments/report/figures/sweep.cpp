@@ -1,5 +1,5 @@
-// The held-out loss by the setting that a sweep varies, such as lr. Each kind of run that is otherwise equal has a line. A
-// sweep is a set of training runs that are ranked by their loss, and differ in one numeric setting besides their seed.
+// A sweep is a set of training runs that are ranked by their loss and differ in one numeric setting, such as lr, besides
+// their seed. This figure shows the held-out loss by this setting. Runs that are equal in all other settings form a line.
 #include <fmt/format.h>
 
 #include <algorithm>

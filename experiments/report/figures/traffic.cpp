@@ -1,6 +1,6 @@
-// The bytes that all ranks of a run sent along each axis of the mesh, by operation, with the planned bytes below them. They
-// are the totals of a run, including evaluations. (The table of the runs has the bytes of one training step.) If a run was
-// repeated, the median is shown.
+// Shows the bytes that all ranks of a run sent along each axis of the mesh, by operation, with the planned bytes below them.
+// They are the totals of a run, including evaluations. (The table of the runs has the bytes of one training step.) If a run
+// was repeated, the median is shown.
 #include <fmt/format.h>
 
 #include <algorithm>

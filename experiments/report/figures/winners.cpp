@@ -1,6 +1,7 @@
-// The fastest series (backend and algorithm) for each question (bench_series.hpp) and size. Each series has a letter. The
-// mark ~ means that the winner cannot be distinguished from another series. The mark ? means that a cell has too few
-// launches, or too few repetitions in turns, to tell. A cell with a single series does not count as a win.
+// Shows the fastest series (backend and algorithm) for each size of each question (an operation with its conditions,
+// bench_series.hpp). Each series has a letter. The mark ~ means that the winner cannot be distinguished from a different
+// series. The mark ? means that a cell has too few launches, or too few alternating repetitions, for a test. A cell with a
+// single series does not count as a win.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Flight recorders saved to files, for `chorale explain`. RUN/flight/HOST-RANK.json holds the state of the ranks that the
-// guard of that host saw when the run was lost, and the guard's messages (guard_words.hpp). RANK is the first rank of the
-// host.
+// Flight recorders saved to files, for `chorale explain`. RUN/flight/HOST-RANK.json holds the guard's messages
+// (guard_words.hpp) and the state of the ranks, as the host's guard saw them when the run was lost. RANK is the first rank
+// of the host.
 #pragma once
 #include <filesystem>
 

@@ -32,14 +32,14 @@ std::string explain_hang(const std::vector<SeenRank>& all, double seconds);
 // where long work reports no progress. waiting: the ranks of this host that wait.
 std::string explain_late(const std::vector<SeenRank>& late, const std::vector<SeenRank>& waiting, double seconds);
 
-// Explains a rank that was asked to end and ended before its work was done. The launcher prints the request; this text is
-// for reports.
+// Explains why a rank ended before its work was done, if a signal asked it to end. The launcher prints the request; this
+// text is for reports.
 inline constexpr const char* stopped_mark = "stopped: ";  // the prefix of explain_stop's text
 std::string explain_stop(const SeenRank& ended);
 
 // Explains that ranks of this host were asked to end but have not ended yet. The text says why these ranks are still
-// running, and which data is saved in any case. `expected` ranks were started on this host (0: unknown). next: what the
-// launcher of the ranks will do. Returns "" if all ranks have ended.
+// running, and which data is saved in any case. `expected` ranks were started on this host (0: unknown). next: the next
+// action of the launcher, in words. Returns "" if all ranks have ended.
 std::string explain_request(const std::vector<SeenRank>& here, int expected, const std::string& next);
 
 std::string in_words(const SeenRank& rank);  // "is stopped, as by SIGSTOP, in step 12"

@@ -53,7 +53,7 @@ class Flight {
 
   struct Group {
     std::uint64_t mark = 0;    // equal on all members of the group
-    std::string members;       // for people: "0-3"
+    std::string members;       // the members in readable form: "0-3"
     std::uint64_t number = 0;  // number of this group among all groups of this rank
   };
   Group enter(std::uint64_t mark, std::string members);    // records that this rank has joined a new group

@@ -5,7 +5,7 @@
 //   rank ── writes ──▶ heartbeats  doing  calls[32]  …   guard ── writes ──▶ lost, reason: every wait of the rank reads them
 //
 // Cost: a few stores per call. experiments/findings/reliability.md compares runs with and without the recorder. All members
-// are numbers and fixed-size texts, so a copy of the page is valid in any process.
+// are numbers and fixed-size strings, so a copy of the page is valid in any process.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -51,7 +51,7 @@ struct FlightPage {
   char doing[64] = {};           // "start-up", "step 12", "saving step 12", "row 3 of 24: all_reduce ring 4.0 KiB"
   char folder[512] = {};         // the run folder, for dumps; "" until it exists
   char saved[512] = {};          // the newest checkpoint; "" until there is one
-  std::uint64_t heartbeats = 0;  // counts all progress of this rank: calls, layers, pieces of files
+  std::uint64_t heartbeats = 0;  // counts all progress of this rank: calls, layers, parts of files
   std::uint64_t moved = 0;       // schedule steps that this rank has done while waiting
   std::uint64_t idles = 0;       // polls in all waits for other ranks and for files, including waits in set-up
   std::uint32_t waits = 0;       // 1: the rank waits for other ranks in a call of a communicator
@@ -103,7 +103,7 @@ void put_list(char (&text)[N], std::string_view list) {
   }
 }
 
-// Reads a text from a page that a different process may be writing. Never reads more than N bytes.
+// Reads a string from a page to which a different process might be writing. Never reads more than N bytes.
 template <std::size_t N>
 std::string fixed_text(const char (&text)[N]) {
   return {text, strnlen(text, N)};

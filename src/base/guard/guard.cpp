@@ -107,7 +107,7 @@ bool present(int line, int file) {
   return sendmsg(line, &message, MSG_NOSIGNAL) == 1;
 }
 
-// A different user may have taken the name.
+// A process of a different user might own the name.
 bool is_ours(int line) {
   ucred peer{};
   socklen_t length = sizeof peer;

@@ -16,7 +16,7 @@
 
 namespace chorale {
 
-inline constexpr int guard_words_version = 1;  // a text without a version has version 1
+inline constexpr int guard_words_version = 1;  // JSON without a version has version 1
 
 struct GuardWords {
   std::string host;

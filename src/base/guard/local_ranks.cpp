@@ -56,7 +56,8 @@ bool LocalRanks::show_in(const Newcomer& newcomer) {
   if (got != 1 || !CMSG_FIRSTHDR(&message)) return true;
   std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
   const Descriptor memory(file);
-  struct stat about {};  // a file that is too short, or may be truncated, would crash this process when it reads
+  struct stat about {};  // a file that is too short, or that can still be truncated, could crash this process when it reads
+                         // the page
   if (fstat(file, &about) != 0 || about.st_size < static_cast<off_t>(sizeof(FlightPage)) ||
       (fcntl(file, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
     return true;

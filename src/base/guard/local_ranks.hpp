@@ -50,7 +50,7 @@ class LocalRanks {
     Descriptor line, process;
     SharedPage page;
     int pid = 0, parent = 0;
-    Condition now = {};              // at the latest look
+    Condition now = {};              // condition at the latest look
     std::uint64_t idles_before = 0;  // value of `idles` at the latest mark
     bool here = true;                // whether its process is running
     std::string end = "";            // how the process ended, if it neither finished nor failed

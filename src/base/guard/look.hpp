@@ -11,8 +11,8 @@ constexpr double never = std::numeric_limits<double>::infinity();
 struct Look {
   std::uint64_t done = 0;                     // sum of the progress counters of all ranks
   std::uint64_t idled = 0;                    // number of polls in the ranks' waits
-  double waiting = never, any = never;        // smallest time limit in seconds: of the ranks that wait, and of all ranks
-  int ranks = 0, here = 0;                    // ranks that have connected, and those of them that are running
+  double waiting = never, any = never;        // smallest time limit in seconds among the waiting ranks, and among all ranks
+  int ranks = 0, here = 0;                    // numbers of ranks that have connected, and that are still running
   int waiters = 0, stopped = 0, blocked = 0;  // running ranks that wait for other ranks, that are stopped by a signal, and
                                               // that wait for a disk
   bool traced = false;                        // whether a debugger is attached to a rank

@@ -24,7 +24,7 @@ class OtherGuards {
     Descriptor line;
     GuardWords words;             // the newest message of each kind from this guard
     std::string out, in;          // text that has not been sent; text that is not complete yet
-    double came = 0, silent = 0;  // time of its connection; seconds of silence since its newest message
+    double came = 0, silent = 0;  // time of the guard's connection; seconds of silence since its newest message
     bool trusted = false, ended = false;
   };
   struct Message {

@@ -1,6 +1,6 @@
-// The time for which a run has made no progress, as a fraction of the allowed time. The limit changes: a disk gets more time
-// than a waiting rank, and a paused run has no limit. Each interval is therefore divided by the limit at that time. A run
-// that resumes after a pause starts again from zero.
+// The time for which a run has made no progress, as a fraction of the allowed time. The allowed time (limit) depends on the
+// state of the run: a rank that waits for a disk gets more time, and a paused run has no limit. Each interval is therefore
+// divided by the limit at that time. A run that resumes after a pause starts again from zero.
 #pragma once
 #include "src/base/guard/look.hpp"
 

@@ -14,11 +14,12 @@ namespace chorale {
 namespace {
 
 constexpr double between_looks_seconds = 0.1;
-constexpr double words_seconds = 0.5;           // between two messages to other guards
-constexpr double deadlock_seconds = 1;          // without progress, before the search for ranks that wait for each other
-constexpr double request_seconds = 0.5;         // from a request until the guard reports why ranks have not ended
-constexpr double grace_seconds = 4;             // for the launcher to end the ranks after the run is lost
-constexpr double grace_of_orphans_seconds = 1;  // for ranks to end themselves if they have no launcher
+constexpr double words_seconds = 0.5;           // interval between two messages to other guards
+constexpr double deadlock_seconds = 1;          // time without progress before the search for ranks that wait for each other
+constexpr double request_seconds = 0.5;         // time from a request to end until the guard reports why ranks have not
+                                                // ended
+constexpr double grace_seconds = 4;             // time for the launcher to end the ranks after the run is lost
+constexpr double grace_of_orphans_seconds = 1;  // time for ranks to end themselves if they have no launcher
 constexpr int died_or_hung = static_cast<int>(Exit::watchdog);  // the exit code
 
 }  // namespace
@@ -49,8 +50,8 @@ void Watchman::wait_for_news() {
   poll(files.data(), files.size(), static_cast<int>(1000 * between_looks_seconds));
 }
 
-// A rank that failed or exited has reported the reason itself. A request to end comes from a user or from the launcher,
-// which report it.
+// A rank that failed or exited has reported the reason itself. A request to end comes from a user or from the launcher, and
+// needs no report by the guard.
 void Watchman::hear_ranks() {
   for (const auto& [rank, request] : ranks_.move(lost_at_ < 0)) {
     if (request == "invite") {
@@ -61,7 +62,7 @@ void Watchman::hear_ranks() {
       const std::vector<SeenRank> all = everybody();
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
       const bool by_itself = ended->end.starts_with("exited") || ended->end.ends_with("TERM") || ended->end.ends_with("INT");
-      const int failed = ranks_.failed_with();  // a different rank may have failed, after which the launcher ended this one
+      const int failed = ranks_.failed_with();  // a different rank might have failed, so that the launcher ended this rank
       if (ranks_.asked_to_end() && failed == 0)
         lose(explain_stop(*ended), died_or_hung, true);
       else if (by_itself || ranks_.asked_to_end())
@@ -127,8 +128,8 @@ void Watchman::answer_request(double now) {
   std::fputs(explain_request(ranks_.seen(), job_.ranks_on_host, job_.after_request).c_str(), stderr);
 }
 
-// The guard judges only if it sees all ranks; otherwise each wait judges itself. If there are several hosts, the guard of
-// rank 0 decides.
+// The guard judges whether the run hangs only if it sees all ranks; otherwise each wait applies its own time limit. If there
+// are several hosts, the guard of rank 0 decides.
 void Watchman::judge_progress(const Look& all, double passed) {
   patience_.see(all, passed);
   const double quiet = patience_.seconds();
@@ -143,8 +144,8 @@ void Watchman::judge_progress(const Look& all, double passed) {
 }
 
 // Ranks may wait outside a call of a communicator, for example in set-up. They may wait for long work, such as a file that a
-// different rank reads. The guard cannot distinguish such a wait from an endless loop. Therefore the guard only reports once
-// which ranks wait for which.
+// different rank reads. The guard cannot distinguish such a wait from an endless loop. Therefore the guard only prints one
+// report, which names the waiting ranks and the ranks for which they wait.
 void Watchman::warn_of_late_ranks(const Look& all, double passed) {
   const bool somebody_waits = all.idled != then_.idled, judged_as_hang = all.waiting != never || all.stopped > 0;
   if (all.done != then_.done || judged_as_hang) {

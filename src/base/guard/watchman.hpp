@@ -35,7 +35,7 @@ class Watchman {
   std::vector<SeenRank> everybody() const;
   GuardWords words() const;
   void explain(const std::string& explanation);  // for a lost run: reports the reason here and to all ranks
-  // For a lost run whose reason has already been reported elsewhere. The waiting ranks end with this exit code.
+  // Used for a lost run whose cause has already been reported. The waiting ranks end with this exit code.
   void lose(const std::string& why, int exit_code, bool tell_others);
   void clean_up();
 

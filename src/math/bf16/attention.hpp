@@ -31,7 +31,7 @@ void block_factors(const Drops& drops, IndexOf&& index, float* factors) {
 }
 
 // Replaces the scores of 16 queries, [key, query] in rows of 64, by exponentials relative to the highest score so far.
-// Rescales the earlier sums. masked: some query does not attend to all of the keys.
+// Rescales the earlier sums. masked: at least one query does not attend to all of the keys.
 template <bool masked>
 [[gnu::always_inline]] inline void soften_block(float* scores, std::int64_t depth, const TileSight& sight,
                                                 std::int64_t first, float scale, float* highest, float* sum, float* out,
@@ -173,8 +173,8 @@ template <class Engine>
     Engine::template product<true>(row, end - q, depth / 2, {g.keys.columns.data() + first_key / 2 * row, pairs},
                                    {g.paired_ds.data() + q, side}, {g.turned_dq.data() + first_query * row + q, side});
   }
-  // The last key that a query attends to ascends with the query. So if a block of queries needs a key, all later blocks need
-  // it too.
+  // The index of the last key to which a query attends increases with the query's index. So if a block of queries needs a
+  // key, all later blocks need it too.
   const std::int64_t last = up_to(rows, lanes);
   for (std::int64_t k = 0, end = 0; k < side; k = end) {
     const std::int64_t q = sight.first_row_for(k);

@@ -16,8 +16,8 @@
 namespace chorale::attention {
 
 std::vector<Bf16Kernels> bf16_engines();  // the engines that this machine can run, fastest first
-// Returns the engine of this name, or the fastest engine if the name is empty. Returns no value if that is f32. Throws a
-// usage error if this machine lacks the engine.
+// Returns the engine of this name, or the fastest engine if the name is empty. Returns no value if this engine is f32.
+// Throws a usage error if this machine lacks the engine.
 std::optional<Bf16Kernels> bf16_engine(std::string_view named);
 const Bf16Kernels* chosen_bf16_engine();  // the engine that CHORALE_BF16_ATTENTION names, or the default; null: f32
 std::string bf16_engine_name();           // the name of the chosen engine, or "f32"

@@ -1,4 +1,4 @@
-// The keys that each query of a tile attends to: row r attends to the keys begin[r] … end[r] − 1 of the tile's 64 keys.
+// The keys to which each query of a tile attends. Row r attends to the keys begin[r] … end[r] − 1 of the tile's 64 keys.
 #pragma once
 #include "src/math/attention_tiles.hpp"
 

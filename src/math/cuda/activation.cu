@@ -1,7 +1,8 @@
-// GELU and SwiGLU on a device, by the same formulas as src/math/activation.cpp, in which GELU needs only one exponential.
+// GELU and SwiGLU on a device, by the formulas of src/math/activation.cpp. With these formulas, GELU needs only one
+// exponential.
 //
-// The kernels are memory-bound. Elements read and written per element of y: gelu 2, its gradient 3, swiglu 3, its gradient
-// 5. In bf16 at 4.8 TB/s, these take 0.8, 1.25, 1.25 and 2.1 µs per million elements of y.
+// The kernels are memory-bound. They read and write this many elements per element of y: gelu 2, its gradient 3, swiglu 3,
+// its gradient 5. In bf16 at 4.8 TB/s, these take 0.8, 1.25, 1.25 and 2.1 µs per million elements of y.
 #include "src/math/activation.hpp"
 
 #include <numbers>
@@ -43,7 +44,7 @@ struct GeluGradient {
   }
 };
 
-// A thread processes one pack (16 bytes) of gates and the matching pack of ups, which is stored `block` elements later.
+// A thread processes one pack (16 bytes) of gates and the matching pack of ups, `block` elements later.
 template <class T, int width>
 __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t count) {
   using W = Statistic<T>;
@@ -61,7 +62,7 @@ __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t 
 }
 
 // `dups` is `dgates` plus one block, but is passed as a separate pointer. With a single pointer, nvcc 13 splits the second
-// pack store into words.
+// 16-byte store into word-sized stores.
 template <class T, int width>
 __global__ void swiglu_gradient_packs(const T* dy, const T* x, std::int64_t block, T* dgates, T* dups, std::int64_t count) {
   using W = Statistic<T>;

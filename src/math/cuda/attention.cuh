@@ -78,7 +78,7 @@ __device__ Factors<W> factors_of(const Dropout& dropout) {
   return {dropout, static_cast<W>(1 / (1 - dropout.probability))};
 }
 
-// For each row and head: lse, and `both`, which is D = Σ do·o of the backward pass.
+// The values of each row and head: lse, and `both`, which is D = Σ do·o in the backward pass.
 template <class W>
 struct Beside {
   const W *lse, *both;

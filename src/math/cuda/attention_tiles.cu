@@ -35,7 +35,7 @@ __device__ float over_row(float value, Op op) {
 // A lane's softmax state for one row. A lane has two rows in each fragment of 16 rows (tiles.cuh).
 struct Softmax {
   float highest = -std::numeric_limits<float>::infinity();
-  float total = 0;  // over this lane's columns
+  float total = 0;  // sum over this lane's columns
 
   // Replaces the scores of row `half` of a fragment by exponentials relative to the highest score so far, and rescales the
   // earlier sums accordingly.

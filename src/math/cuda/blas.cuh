@@ -18,8 +18,8 @@ class Blas {
 
   static std::int64_t workspace_bytes();  // for a single product, because products run one after another
 
-  // Does the same as Matmuls::run on the host; `threads` is ignored. A bias must have the type of the result, which must not
-  // be f64.
+  // Does the same as Matmuls::run on the host; `threads` is ignored. A bias must have the type of the result. The result
+  // must not be f64.
   void run(const Matmul& product, const void* x, const void* w, const void* bias, void* y, const Queue& queue);
 
  private:

@@ -47,7 +47,7 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
   const bool inside = column < columns;
   W plain[width] = {}, normals[width] = {};
   const std::int64_t last = !inside ? 0 : (part + 1) * chunk < rows ? (part + 1) * chunk : rows;
-#pragma unroll 4  // the reads of four rows are in flight at the same time
+#pragma unroll 4  // loads of four rows are in flight at the same time
   for (std::int64_t row = part * chunk + threadIdx.x / warp; row < last; row += strands) {
     const auto slopes = load<width>(dy + row * columns + column);
     for (int i = 0; i < width; ++i) plain[i] += widened(slopes.values[i]);

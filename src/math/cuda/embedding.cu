@@ -20,7 +20,7 @@ namespace {
 
 constexpr int threads = 128, at_once = 4;  // rows of a table per block
 
-// Copies rows as bytes for any type: in pieces of 16 bytes, or of 2 bytes if the alignment requires it.
+// Copies rows of any type as bytes. A thread copies 16 bytes at a time, or 2 bytes if the alignment requires it.
 template <class Piece>
 __global__ void gather(const std::int32_t* ids, std::int64_t rows, const Piece* table, std::int64_t first,
                        std::int64_t length, std::int64_t pieces, Piece* y) {

@@ -12,8 +12,8 @@
 
 namespace chorale::cuda {
 
-// The largest addend of each site (SumSite, a place in the model where sums are made). Each site has a 32-bit word on the
-// device. Kernels raise these words, and the next collect() fetches all of them.
+// The largest addend of each site (SumSite, a point in the model at which values are summed). Each site has a 32-bit word on
+// the device. Kernels raise these words, and the next collect() fetches all of them.
 class Watermarks {
  public:
   std::uint32_t* of(SumSite& site, const Queue& queue);  // returns the site's word, for a kernel on this queue

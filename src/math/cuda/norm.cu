@@ -1,6 +1,6 @@
 // LayerNorm and RMSNorm on a device, one warp per row. A row is read once from global memory and kept in shared memory,
-// because the variance needs the mean, and y needs both. Rows are read in packs of 16 bytes if they are aligned and their
-// length is a multiple of 16 bytes.
+// because the variance needs the mean, and y needs both. Rows are read in 16-byte vectors (packs) if they are aligned and
+// their length is a multiple of 16 bytes.
 //
 //   row   ──▶ shared ──▶ Σ, each lane every 32nd element ──▶ mean ──▶ Σ of squares ──▶ rstd ──▶ y
 //
@@ -41,8 +41,8 @@ struct WarpRow {
   __device__ void each_pack(F f) const {
     each_pack_of_lane<width>(columns, f);
   }
-  // Starts to copy this warp's row to shared memory. wait_for_copies waits for the copy. Packs of 16 bytes do not pass
-  // through registers, so all loads of the row are in flight at the same time. Single elements are copied synchronously.
+  // Starts to copy this warp's row to shared memory. wait_for_copies waits for the copy. 16-byte packs do not pass through
+  // registers, so all loads of the row are in flight at the same time. Single elements are copied synchronously.
   template <int width, class T>
   __device__ void fetch(const T* matrix, T* to) const {
     each_pack<width>([&](std::int64_t j) {

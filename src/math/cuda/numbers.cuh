@@ -1,9 +1,9 @@
 // Widens elements to the type in which kernels compute (f32 for 16-bit types, otherwise the type itself), and rounds results
 // once.
 //
-// f32 kernels use the host's own functions (vector_math.hpp), so a kernel that adds in the same order as the host is
-// bit-identical to the host. For 16-bit types, kernels use the GPU's instructions for 2^x and 1/x, which take a quarter of
-// the work. The errors of these instructions are too small to survive the rounding to 16 bits.
+// f32 kernels use the host's own functions (vector_math.hpp), so a kernel that adds in the same order as the host gives
+// bit-identical results. For 16-bit types, kernels use the GPU's instructions for 2^x and 1/x, which take a quarter of the
+// work. The errors of these instructions are too small to survive the rounding to 16 bits.
 #pragma once
 #include <numbers>
 

@@ -26,7 +26,7 @@ using namespace routing;
 
 constexpr int threads = 256;
 
-// Returns the best of the ids of all lanes. −1 means that a lane has no id.
+// Each lane of the warp passes one id in `mine`, or −1 for none. Returns the best of these ids.
 template <class T>
 __device__ std::int64_t best_of_warp(const T* scores, std::int64_t mine) {
   return over_warp(mine,
@@ -133,7 +133,7 @@ __global__ void number(const std::uint64_t* sorted, std::int64_t count, std::int
   if (i < count && list_of(sorted[i]) < experts) places[choice_of(sorted[i])] = static_cast<std::int32_t>(i);
 }
 
-// counts is [E, all leaves]. A token has k choices.
+// counts is [E, number of leaves]. A token has k choices.
 __global__ void count_rows(const std::uint64_t* sorted, std::int64_t count, std::int64_t experts, Leaves leaves,
                            std::int64_t all, std::int64_t k, std::int64_t* counts) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;

@@ -1,4 +1,4 @@
-// A warp's loop over one row, in which each lane processes every 32nd pack. All lanes get the sum.
+// A warp's loop over one row, in which each lane processes every 32nd pack (16-byte vector). All lanes get the sum.
 //
 // For f32, a sum has the same lanes and the same order as on the host (src/math/lane_sums.hpp), so the results are
 // bit-identical. For 16-bit types, each lane adds complete packs.

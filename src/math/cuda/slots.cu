@@ -64,7 +64,8 @@ __global__ void choice_gradients(const T* dy, const T* slots, std::int64_t k, st
   if (threadIdx.x % warp == 0) dweights[choice] = sum;
 }
 
-// Calls f(width) with the pack width if rows of `columns` elements can be read in packs, and otherwise with 1.
+// Calls f(width). `width` is the number of elements in a pack (16-byte vector) if rows of `columns` elements can be read in
+// packs, and otherwise 1.
 template <class T, class F, class... Pointers>
 void with_row_packs(std::int64_t columns, F&& f, const Pointers*... pointers) {
   with_packs(Type<T>{}, aligned(pointers...) && columns * sizeof(T) % 16 == 0, f);

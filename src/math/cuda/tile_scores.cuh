@@ -1,7 +1,7 @@
-// Masks for a warp's attention scores: the keys that a query may not see, and the weights that dropout keeps. The 32 rows of
-// the scores belong to the warp's own tokens. The n columns belong to the tokens of a second tile, which start `ahead`
-// tokens later. The warp's own tokens are queries, and the tokens of the second tile are keys. With of_keys, the roles are
-// exchanged.
+// Masks for a warp's attention scores. They exclude the keys to which a query must not attend, and the weights that dropout
+// does not keep. The 32 rows of the scores belong to the warp's own tokens. The n columns belong to the tokens of a second
+// tile. The second tile starts `ahead` tokens later. The warp's own tokens are queries, and the tokens of the second tile
+// are keys. With of_keys, the roles are exchanged.
 //
 //   ahead           −32     0     32        for n = 32, without of_keys
 //   visible keys    all   some   none

@@ -50,15 +50,15 @@ __device__ void each_element(F&& visit) {
       for (int e = 0; e < 4; ++e) visit(f, j, e);
 }
 
-// Returns the place in a tile at which a row's piece of eight elements (16 bytes) is stored. The pieces of each 64 columns
-// are permuted by row (swizzled). An ldmatrix reads the same piece of eight rows, and the swizzle stores these pieces in
-// different banks. The permutation repeats every 8 rows and 64 columns.
+// Returns the offset in a tile at which an 8-element vector (16 bytes) of a row is stored. The eight vectors in each 64
+// columns are permuted by row (swizzled). An ldmatrix reads the vectors of eight rows at the same column, and the swizzle
+// stores these vectors in different banks. The permutation repeats every 8 rows and 64 columns.
 template <int width>
 __device__ int place_of_piece(int row, int piece) {
   return row * width + 8 * (piece ^ (row & 7));
 }
-// Moves the place of an even piece by `columns` columns, a multiple of 16. Only the first four multiples need an XOR; all
-// further multiples are at constant offsets from these.
+// Moves the offset of an even-numbered vector by `columns` columns, a multiple of 16. Only the first four multiples need an
+// XOR; all further multiples are at constant offsets from these.
 __device__ inline int columns_on(int place, int columns) { return (place ^ columns % 64) + columns / 64 * 64; }
 
 // Returns the position at which this thread starts to read a tile whose first row is `first`. A thread reads 16 bytes of
@@ -125,7 +125,7 @@ template <int width, int n, int columns, class T>
 __device__ void add(const Packed<n>& weights, const T* others, Sums<columns>& sum) {
   const int lane = this_lane();
   int right = place_of_piece<width>(lane % 16, lane / 16);
-  // Prevents nvcc from computing the four addresses before the loop over tiles, which would spill registers.
+  // Prevents nvcc from computing the four addresses before the loop over tiles, because that would spill registers.
   asm volatile("" : "+r"(right));
 #pragma unroll
   for (int k = 0; k < n; k += 16)

@@ -24,8 +24,8 @@ inline void multiply(const TilePlace& at, const float* a, const float* b, bool a
   for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(tile[i], at.columns, c.at + i * c.row);
 }
 
-// Computes y = a·b (+ bias). Chains may be cut anywhere, because the next piece continues from the sum in y. If y has 16
-// bits, k is not cut, so that each sum is rounded only once.
+// Computes y = a·b (+ bias). A chain may be split anywhere, because its next part continues from the sum in y. If y has 16
+// bits, k is not split, so that each sum is rounded only once.
 template <class T, class Y>
 void chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const T* bias, const ThreadPart& part, Y* y,
                    std::int64_t n) {

@@ -71,7 +71,7 @@ inline std::vector<std::int64_t> equal_blocks(std::int64_t depth, std::int64_t l
   return blocks;
 }
 
-// Groups the blocks into pieces of at most 512 values of k. A longer block becomes a separate piece.
+// Groups the blocks into PackedPieces of at most 512 values of k. A longer block becomes a separate PackedPiece.
 inline std::vector<PackedPiece> pieces_of(std::span<const std::int64_t> blocks) {
   constexpr std::int64_t most = 512;
   std::vector<PackedPiece> pieces;
@@ -87,15 +87,15 @@ inline std::vector<PackedPiece> pieces_of(std::span<const std::int64_t> blocks) 
 
 std::int64_t half_of_cache();  // half of this core's L2 cache, in floats
 
-// The place of a tile in the product, and its range of k.
+// The position of a tile in the product, and its range of k.
 struct TilePlace {
   std::int64_t row, rows, column, columns;
   const PackedPiece& piece;
 };
 
-// Calls finish(place, a's panel, b's panel) for every tile and every piece of k, in ascending order of pieces. As many
-// panels of b are packed as fill half of the L2 cache. Then the tiles of a row strip are computed one after another. A
-// shorter k therefore means longer runs in which b is read and the result is written.
+// Calls finish(place, a's panel, b's panel) for every tile and every piece of k, in ascending order of pieces. Each round
+// packs as many panels of b as fit into half of the L2 cache. Then the tiles of a row strip are computed one after another.
+// A shorter k therefore means longer runs in which b is read and the result is written.
 template <class T, class Finish>
 void each_tile(const SideOf<T>& a, const SideOf<T>& b, const ThreadPart& part, std::span<const std::int64_t> blocks,
                Finish finish) {

@@ -1,9 +1,9 @@
 // Numerics whose losses, gradients and weights are bit-identical on every layout of ranks, threads and micro-batches, and
 // with every collective algorithm. Two rules guarantee this:
 //
-//   - A sum over tokens, shards or ranks is cut into canonical blocks, which depend on the model and the batch but never
-//     on the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as integers
-//     (fixed_point.hpp), both locally and in collectives.
+//   - A sum over tokens, shards or ranks is split into canonical blocks. The blocks depend on the model and the batch but
+//     never on the layout. Each block is a chain of f32 operations in a fixed order (chains.hpp). Blocks are added as
+//     integers (fixed_point.hpp), both locally and in collectives.
 //   - If every rank that computes a sum has all addends of the sum, the sum is one chain.
 //
 // This class checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give bit-identical results.

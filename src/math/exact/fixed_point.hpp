@@ -4,10 +4,10 @@
 //   x ──·2^e──▶ y ──nearest even──▶ q, an int64        S = q₁ + q₂ + …  in any order, over any ranks        value = S·2^-e
 //
 // The exponent e = min(cap, 62 − ⌈log₂ n⌉ − R) depends only on the configuration. n is the largest possible number of
-// addends, and the kind of the sum determines `cap` and R. Addends are expected to be below 2^R. No addend may exceed 2^62/n
-// units, so no partial sum overflows, in any order. Each site (SumSite, a place in the model where sums are made) records
-// the bits of its largest |y|. As integers, these bits have the same order as the floats, with Inf and NaN above all finite
-// values.
+// addends, and the kind of the sum determines `cap` and R. Addends are expected to be below 2^R. Addends must not exceed
+// 2^62/n units, so no partial sum overflows, in any order. Each site (SumSite, a point in the model at which values are
+// summed) records the bits of its largest |y|. As integers, these bits have the same order as the floats, with Inf and NaN
+// above all finite values.
 //
 //             activations  input gradients  weight gradients  token gradients  exponentials  losses
 //   cap           36             40                36                36             44          30

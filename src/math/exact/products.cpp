@@ -15,7 +15,7 @@
 
 namespace chorale::exact {
 
-// A virtual machine may not report the cache size. If the size is unknown, 512 KiB is assumed, which is the smallest L2
+// Some virtual machines do not report the cache size. If the size is unknown, 512 KiB is assumed, which is the smallest L2
 // cache of a current server.
 std::int64_t half_of_cache() {
   static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 512 << 10);

@@ -1,7 +1,7 @@
 // ‖g‖² in fixed point. The squares span too many powers of two for 64 bits. Therefore q = |g|·2^40 is rounded to an integer,
 // and q² is summed in 128 bits. Small elements are not lost beside large ones, and the order of the sum does not matter.
 //
-// The norm may be at most 2^18. A sum of squares saturates at the square of this limit. Squares are never negative, so
+// The norm must not exceed 2^18. A sum of squares saturates at the square of this limit. Squares are never negative, so
 // whether the sum saturates does not depend on the order. The saturated sums of a thousand ranks still fit in 128 bits, and
 // `root` throws on every rank. A NaN counts as an element above the limit.
 #pragma once
@@ -18,8 +18,8 @@ template <class T>
 constexpr std::int64_t whole_element(T gradient, double scale) {
   const float g = static_cast<float>(static_cast<double>(gradient) * scale);
   const double size = __builtin_fabs(static_cast<double>(g) * units_of_norm);
-  const double rounded = __builtin_rint(size < greatest_element ? size : greatest_element);  // NaN compares as not less, so
-                                                                                             // it saturates
+  const double rounded = __builtin_rint(size < greatest_element ? size : greatest_element);  // a comparison with NaN is
+                                                                                             // false, so a NaN saturates
   return static_cast<std::int64_t>(rounded);
 }
 

@@ -1,6 +1,6 @@
-// Exact sums of single values. A value is one token's contribution to a bias, a norm or a table row, or it is one
-// exponential or one loss. Each value is rounded separately, so the split of tokens into batches, micro-batches and ranks
-// does not matter.
+// Exact sums of single values. A value is an exponential, a loss, or one token's contribution to the gradient of a bias, a
+// norm or a table row. Each value is rounded separately, so the split of tokens into batches, micro-batches and ranks does
+// not matter.
 //
 // Threads split the columns (of gradients) or the rows (of exponentials), so no two threads add to the same sum. The loops
 // are memory-bound and read 4 bytes per element. The sums of a few thousand columns stay in the L1 cache.

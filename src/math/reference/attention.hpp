@@ -42,7 +42,7 @@ inline std::int64_t key_at(const KeyRows& keys, std::int64_t sample, std::int64_
 }
 
 // Calls f(group, head, row, sample, first key, last key) for each query of each head. The query attends to the keys [first
-// key, last key), which are indices among the keys of the call.
+// key, last key), where keys are numbered within the call.
 template <class F>
 void for_each_query(const AttentionInput& in, F&& f) {
   const Tokens& tokens = in.dropout.tokens;

@@ -98,7 +98,8 @@ inline std::vector<bool> drops(const Choices& chosen, const Numbers& ranks, cons
   return dropped;
 }
 
-// Returns the places [tokens, k]: the number of kept choices that precede each choice in the order (expert, token).
+// Returns the row index (place) of each choice, [tokens, k]. It is the number of kept choices that precede this choice in
+// the order (expert, token).
 inline Choices places(const Choices& chosen, const std::vector<bool>& dropped) {
   Choices places;
   for (std::size_t i = 0; i < chosen.size(); ++i) {

@@ -1,5 +1,5 @@
-// For counts that divide evenly, predicted times agree to twelve digits with the closed forms of textbooks. The times of
-// algorithms whose rounds are not in lockstep stay within bounds.
+// If counts divide evenly, predicted times equal the closed forms of textbooks to twelve digits. If the rounds of an
+// algorithm are not in lockstep, its predicted times are within bounds.
 #include "collectives/analysis/cost.hpp"
 
 #include <cmath>
@@ -37,9 +37,9 @@ void check_form(Collective what, const std::string& name, int size, const Form& 
   CHECK(std::abs(predict(ranks, element_bytes, price) - expected) <= near(expected));
 }
 
-// Checks algorithms with messages that wrap around the end of the vector. Such a message is sent in two pieces, so rounds
-// are not in lockstep. A piece that leaves a round early hides some α. A piece that arrives before an older piece costs some
-// β.
+// Checks algorithms with messages that wrap around the end of the vector. Such a message is sent as two messages, so rounds
+// are not in lockstep. A message that is sent before the round ends hides some latency α. A message that arrives before an
+// older one costs some additional β.
 void check_bounds(Collective what, const std::string& name, int size, const Form& form) {
   const std::int64_t count = 64 * size;
   const double n = static_cast<double>(count * element_bytes);
@@ -143,7 +143,7 @@ TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
       INFO(name << ", " << p << " ranks");
       CHECK(std::abs(found - expected) <= near(expected));
     };
-    expect("one_shot", 1, p * (p + 1.0), p - 1);  // every rank loads p vectors and stores one
+    expect("one_shot", 1, p * (p + 1.0), p - 1);  // every rank loads p vectors and stores one vector
     expect("direct", 2, p + 1 + 2 * (p - 1), f);  // for each block: p loads and one store, then p − 1 copies
     expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 times two loads and one store, then p − 1 copies
   }

@@ -44,7 +44,7 @@ TEST_CASE("sums are written with the lowest rank first, and equal sums get the s
   const int a = sums.leaf(0), b = sums.leaf(1), c = sums.leaf(2);
   CHECK(sums.sum({b, a}) == sums.sum({a, b}));
   CHECK(sums.text(sums.sum({c, sums.sum({b, a})})) == "((r0 + r1) + r2)");
-  CHECK(sums.sum({a, b, c}) != sums.sum({sums.sum({a, b}), c}));  // 16-bit types round the first once, the second twice
+  CHECK(sums.sum({a, b, c}) != sums.sum({sums.sum({a, b}), c}));  // in 16-bit types, the second sum is rounded twice
   CHECK(sums.sum({a, c, b}) != sums.sum({a, b, c}));
   CHECK(sums.sum({b, a, c}) == sums.sum({a, b, c}));
   Expressions wide(Rounding::every_addition);

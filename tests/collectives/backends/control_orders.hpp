@@ -1,6 +1,6 @@
-// Explores every possible order of events for a few ranks. An event is that a rank advances, asks about a peer's call, or
-// reads a control message, or that a control message arrives. The tests use the program's own CallAgreement and
-// ControlEndpoint. A test channel carries the messages, so the test chooses the next event.
+// Explores every possible order of events for a few ranks. There are four kinds of event: a rank advances, a rank asks about
+// a peer's call, a control message arrives, and a rank reads a control message. The tests use the CallAgreement and the
+// ControlEndpoint of the program. Messages go through a channel of the test, so the test chooses the next event.
 //
 //   rank 0   join ── call ── leave ── join ── call ──▶          at each point, any rank that can advance may do so;
 //   rank 1   join ── call ── leave ── join ── call ──▶          a rank that waits in a call may ask, or read one
@@ -56,7 +56,7 @@ struct Act {
 struct Play {
   std::vector<std::vector<int>> groups;   // world ranks of each group's members
   std::vector<std::vector<Act>> scripts;  // of each rank
-  int asks = 3;                           // limit on the questions of all ranks together; a rank asks at most once per call
+  int asks = 3;                           // limit on the queries of all ranks together; a rank asks at most once per call
   std::vector<int> parents = {};          // per group: the parent group if the group is a pair, otherwise −1
   int parent(int group) const { return parents.empty() ? -1 : parents[static_cast<std::size_t>(group)]; }
 };
@@ -158,7 +158,7 @@ class Stage {
     }
     return kept;
   }
-  int noticed() const { return noticed_; }  // how often ranks that had left or were leaving detected that calls differ
+  int noticed() const { return noticed_; }  // how often a rank detected different calls while leaving or after it had left
 
  private:
   struct Rank {
@@ -168,7 +168,7 @@ class Stage {
           offers(groups),
           sequence(groups) {}
     std::unique_ptr<ControlEndpoint> control;
-    std::vector<std::unique_ptr<CallAgreement>> agreements;  // by group; pairs are destroyed before parents
+    std::vector<std::unique_ptr<CallAgreement>> agreements;  // indexed by group; pairs are destroyed before parents
     std::vector<std::vector<std::int64_t>> offers;
     std::vector<std::uint64_t> sequence;
     std::size_t next = 0;
@@ -193,7 +193,7 @@ class Stage {
   }
 
   // Whether the message is a farewell that would overtake an earlier message of its sender. A farewell never does. All other
-  // messages may arrive in any order here, although MPI allows fewer orders.
+  // messages can arrive in any order here, although MPI allows fewer orders.
   bool is_ahead(int message) const {
     const Post::Sent& sent = post_.under_way[static_cast<std::size_t>(message)];
     return sent.message.kind == ControlMessage::Kind::farewell &&

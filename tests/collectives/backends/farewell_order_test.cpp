@@ -1,4 +1,4 @@
-// After a failed call, messages may still arrive in the memory of the call's operation. So the operation is destroyed before
+// After a failed call, messages can still arrive in the memory of the call's operation. So the operation is destroyed before
 // its memory is freed.
 #include "collectives/backends/message/operation.hpp"
 #include "collectives/call/staged_operation.hpp"

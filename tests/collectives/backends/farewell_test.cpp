@@ -1,8 +1,8 @@
 // A flag page is the shared memory in which a rank tells the other ranks of a group about its calls. In this test, the two
-// ranks of a pair leave at the same moment. No rank may access its peer's flag page after the peer may have freed the page.
-// The test stops one rank just after this rank has mapped its peer's flag page. The stopped rank continues when the peer has
-// left and freed its flag pages. Freed flag pages are filled with a pattern and kept. At the end, the pattern must be
-// intact.
+// ranks of a pair leave at the same moment. No rank is allowed to access its peer's flag page once the peer can have freed
+// this page. The test stops one rank just after this rank has mapped its peer's flag page. The stopped rank continues when
+// the peer has left and freed its flag pages. Freed flag pages are filled with a pattern and kept. At the end, the pattern
+// must be intact.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// On backends that send messages, ranks get errors when calls differ or a rank gives up. A failed call may leave messages
-// and control messages unread. These must never reach a later world.
+// On backends that send messages, ranks get errors when calls differ or a rank gives up. A failed call can leave messages
+// and control messages unread. These messages must never reach a world that is opened later.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/backends/messages.hpp"
 

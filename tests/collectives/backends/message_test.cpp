@@ -7,7 +7,7 @@ using namespace chorale::test;
 
 namespace {
 
-// Runs the plan twice with the same operation, as callers do. Returns an error text, or "" if the results are correct.
+// Runs the plan twice and reuses the operation, as callers do. Returns an error text, or "" if the results are correct.
 std::string run(Group& group, const Plan& plan, std::uint64_t& sequence, bool blocking = false) {
   GroupCall call(group, plan);
   for (int again = 0; again < 2; ++again) {

@@ -70,8 +70,7 @@ inline std::int64_t value(Redop op, int rank, std::int64_t index) {
   return op == Redop::prod ? 1 + bits % 2 : bits % 5;
 }
 
-// The expected value of element `index` of the whole vector. For an all_to_all, `index` is a position in this rank's
-// output.
+// The expected value of element `index` of the full vector. For an all_to_all, `index` is a position in this rank's output.
 inline std::int64_t expected(const Plan& plan, std::int64_t index) {
   const Problem& p = plan.problem;
   const auto owner = [&](const Blocks& blocks) {
@@ -97,7 +96,7 @@ inline std::int64_t expected(const Plan& plan, std::int64_t index) {
 }
 
 // One call on a group, with its buffers. If the call is in place, input and output are parts of one vector. Each buffer ends
-// with a byte that no rank may write.
+// with a byte that no rank is allowed to write.
 struct GroupCall {
   GroupCall(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
     const Problem& problem = plan.problem;

@@ -103,8 +103,8 @@ std::string memory_is_registered_once(Communicator& c) {
   return known_to(nullptr) == ever ? "" : "memory is registered again and again";
 }
 
-// Ranks pass buffers of different sizes. The allocator might put the smaller buffers into a shared block and the larger
-// buffer into a separate block.
+// Ranks pass buffers of different sizes. The allocator can put the smaller buffers into a shared block and the larger buffer
+// into a separate block.
 std::string sizes_that_differ(Communicator& c) {
   const std::int64_t most = (2 << 20) / 4, mine = c.rank() == 0 ? most : most - 1;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), most - 1);

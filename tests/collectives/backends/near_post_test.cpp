@@ -1,6 +1,6 @@
-// Tests messages between ranks of one host through shared memory. The tests send more messages than the ring of notices
-// holds, and receive the messages in a different order. The notice of a small message carries the data. The data of a large
-// message is read from the sender's memory.
+// Tests messages between ranks of one host through shared memory. A notice tells the receiver about a message. The notice of
+// a small message contains the data. The data of a large message is read from the sender's memory. The tests send more
+// messages than the ring buffer of notices holds, and receive them in a different order.
 #include "collectives/backends/near/post.hpp"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // On mapped memory, a call on ordinary (not symmetric) buffers runs slice by slice. Each slice is copied to a bounce buffer
 // in symmetric memory. The tests vary the algorithm, and use lengths around slice borders. Ordinary buffers are used on some
-// or all ranks, for the input, the output or both, and in several calls at once. Symmetric memory may grow only by the
-// bounce buffers of one slice.
+// or all ranks, for the input, the output or both, and in several calls at once. Symmetric memory is allowed to grow only by
+// the bounce buffers of one slice.
 #include <list>
 #include <numeric>
 

@@ -1,5 +1,5 @@
 // Checks the order of events when a rank gives up a group. The rank abandons its calls, sends an error to the other ranks
-// (poison), and leaves. The operations and groups in this file only record calls to their member functions.
+// (poison), and leaves. The operations and groups in this file are stubs that only record calls to their member functions.
 #include "collectives/call/abandoned_operations.hpp"
 
 #include <sys/wait.h>

@@ -29,7 +29,8 @@ std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   return large == std::vector<float>(large.size(), static_cast<float>(c.size())) ? "" : "the old sum is wrong";
 }
 
-// When a rank gives up, all its calls on the group fail, including those in flight together with the failed call.
+// When a rank gives up, all its calls on the group fail, including calls that were in flight at the same time as the failed
+// call.
 std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
   if (c.size() < 2) return "";
   Communicator group = c.split(0, c.rank());
@@ -107,8 +108,8 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
                                                                                                  : "wrong blocks arrived";
 }
 
-// Starts more messages in both directions than may be in flight at once. The group is dropped before any message is waited
-// for.
+// Starts more messages in both directions than can be in flight at once. The group is destroyed before any rank waits for a
+// message.
 std::string messages_outlive_the_group(Communicator& c) {
   Communicator part = c.split(c.rank() / 2, c.rank());
   if (part.size() == 1) return "";

@@ -1,5 +1,5 @@
-// Measures the cost of comparing calls between ranks. All-reduces with and without this comparison run in turns on the same
-// buffers. (In separate processes, the buffers may be on different pages, which changes times by a fifth.) Prints rank 0's
+// Measures the cost of comparing calls between ranks. All-reduces with and without this comparison alternate, on the same
+// buffers. (In separate processes, the buffers can be on different pages, which changes times by a fifth.) Prints rank 0's
 // medians:
 //
 //   mpirun -n 2 build/tests_run "what comparing calls costs"

@@ -2,8 +2,8 @@
 // operator, two swapped calls, a missing call, or an extra call. Within two seconds, every rank must get an error. The error
 // names two ranks, the number of the call, and the calls that both ranks made. The same number of sequences without a
 // mistake must raise no error. FAULTS sets the number of sequences with a mistake, and the number without, on all backends
-// together (16). With TIMED, a later error counts as a failure. A mistake across groups makes ranks wait for each other. The
-// guard ends such a run, so these mistakes are tested in separate launches (guard_test.py).
+// together (16). With TIMED, a later error counts as a failure. If calls on two groups are in the wrong order, ranks wait
+// for each other. The guard process ends such a run, so these mistakes are tested in separate launches (guard_test.py).
 #include <fmt/format.h>
 
 #include <random>

@@ -1,4 +1,4 @@
-// Tests schedules that are cut into groups of messages, as NCCL requires. A group of messages completes when all its
+// Tests schedules that are divided into groups of messages, as NCCL requires. A group of messages completes when all its
 // messages have been sent and received. Every algorithm must end with the correct result.
 #include "collectives/backends/message/groups.hpp"
 
@@ -26,7 +26,9 @@ struct Player {
     bases[1] = call.output.data;
     bases[2] = workspace.data();
   }
-  std::byte* at(Spot spot) const { return static_cast<std::byte*>(bases[static_cast<std::size_t>(spot.place)]) + spot.byte; }
+  std::byte* at(BufferAddress spot) const {
+    return static_cast<std::byte*>(bases[static_cast<std::size_t>(spot.place)]) + spot.byte;
+  }
   bool through() const { return group == groups.size(); }
 
   void sum_and_copy() {

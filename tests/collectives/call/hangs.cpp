@@ -1,5 +1,5 @@
-// Ranks that hang or fail on purpose, for tests of the guard. After some calls, rank TEST_VICTIM misbehaves in the way that
-// TEST_HANG names:
+// Ranks that hang or fail on purpose, for tests of the guard (the process that watches the ranks). After some calls, rank
+// TEST_VICTIM misbehaves in the way that TEST_HANG names:
 //
 //   loop      computes forever while the other ranks wait in a call
 //   set-up    computes forever while the other ranks wait outside all calls of a communicator

@@ -17,13 +17,17 @@ Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<
 // error must say that `leaver` has left or that another rank gave up. Returns "" if it does, otherwise the error.
 template <class Make>
 std::string without_the_last(Communicator& group, int leaver, Make&& call) {
-  group.barrier();
   if (group.rank() == group.size() - 1) {
+    group.barrier();
     group = Communicator(nullptr);
     return "";
   }
-  const std::string said = thrown_by(call),
-                    words = fmt::format("rank {} has left a group in which other ranks still make calls", leaver);
+  // A slow rank may still be in the barrier when another rank, which is already in the call, gives up.
+  const std::string said = thrown_by([&] {
+    group.barrier();
+    call();
+  });
+  const std::string words = fmt::format("rank {} has left a group in which other ranks still make calls", leaver);
   return said.find(words) != std::string::npos || said.find("gave up") != std::string::npos ? "" : said;
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("communicators that come and go leave no memory, no file and no mappin
                      grown(&Held::bytes), grown(&Held::descriptors), grown(&Held::mappings)));
     const bool no_bytes = sanitized || (after.bytes - middle.bytes < most_of_half && after.bytes - before.bytes < 1 << 20);
     const bool no_descriptor = after.descriptors <= before.descriptors;
-    const bool no_mapping = after.mappings < middle.mappings + 10;  // the C library may split its own mappings
+    const bool no_mapping = after.mappings < middle.mappings + 10;  // the C library can split its own mappings
     tally.tried += 2 * half;
     tally.failed += !ranks_that_failed(!no_bytes || !no_descriptor || !no_mapping).empty();
     REQUIRE_ALL(no_bytes);

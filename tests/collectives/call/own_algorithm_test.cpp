@@ -51,7 +51,7 @@ std::string is_run(Communicator& world) {
   trouble += sums_by(part, true);
   world.choose(Collective::all_reduce, "ring");
   trouble += sums_by(world, false);
-  world.choose(mine, 2);  // cut into chunks
+  world.choose(mine, 2);  // with two chunks
   trouble += sums_by(world, true);
   world.choose("auto");
   return trouble + sums_by(world, false);

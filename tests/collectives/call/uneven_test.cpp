@@ -1,5 +1,5 @@
-// Tests collectives with given block sizes, including zero. Calls are in place or not, and run one after the other or all in
-// flight at once.
+// Tests collectives with given block sizes, including zero. Calls are in place or out of place. They run one after the
+// other, or all are in flight at once.
 #include "tests/collectives/expectation.hpp"
 #include "tests/collectives/schedule/planning.hpp"
 #include "tests/collectives/worlds.hpp"
@@ -231,8 +231,8 @@ std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
   return said.find("all_to_all") != said.npos ? "" : "no rank refused the call; reported: " + said;
 }
 
-// Ranks other than the root pass ignored buffers without a type, or with a different type and size. The block of some ranks,
-// or the whole vector, is empty.
+// All ranks except the root pass ignored buffers without a type, or with a different type and size. The block of some ranks,
+// or the full vector, is empty.
 std::string ignored_buffers_state_nothing(Communicator& c) {
   using enum Collective;
   const int p = c.size();

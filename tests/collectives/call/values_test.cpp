@@ -1,6 +1,7 @@
 // Tests the exact bits of reductions. Every all_reduce algorithm gives the correct min and max of NaN, infinities and both
 // zeros, whichever rank holds these values. The results are bit-identical on all ranks. Every reducing algorithm averages in
-// every type. The algorithms one_shot and direct round a sum of 16-bit floats once. A ring rounds the sum at every hop.
+// every type. The algorithms one_shot and direct round each sum of 16-bit floats only once. A ring rounds the sum at every
+// hop.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -146,8 +147,8 @@ std::string averages_in_every_type(Communicator& c) {
 }
 
 // Rank 0 contributes 1, and every other rank contributes half a unit in the last place of 1. In a 16-bit type, 1 plus one
-// half rounds to 1, but 1 plus two halves does not. Algorithms that add all values at once round once. In a ring, the sum of
-// block b starts at rank b + 1 and is rounded at every hop until it ends at rank b.
+// half rounds to 1, but 1 plus two halves does not. An algorithm in which one rank adds all values rounds the sum only once.
+// In a ring, the sum of block b starts at rank b + 1 and is rounded at every hop until it ends at rank b.
 template <class T>
 float given_half(int rank) {
   return rank == 0 ? 1.0f : std::is_same_v<T, f16> ? 0x1p-11f : 0x1p-8f;

@@ -6,7 +6,7 @@
 namespace chorale::test {
 namespace {
 
-constexpr std::int64_t count = 300'000;  // f32; staged in pieces
+constexpr std::int64_t count = 300'000;  // elements of f32; staged in several parts
 
 std::string waits_for_nothing(Communicator& c) {
   const DevicePlugin plugin;

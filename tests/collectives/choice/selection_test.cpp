@@ -42,7 +42,7 @@ TEST_CASE("the tuned algorithm of the nearest size is chosen, and the choice say
   CHECK((chosen(selector, 0) == "one_shot" && chosen(selector, 64) == "one_shot" && chosen(selector, 500) == "one_shot"));
   CHECK((chosen(selector, 600) == "circulant" && chosen(selector, 60000) == "circulant"));
   CHECK((chosen(selector, 70000) == "direct" && chosen(selector, std::int64_t{1} << 40) == "direct"));
-  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // an in-place entry beats a nearer size
+  CHECK(chosen(selector, 1 << 20, all_reduce(4, true)) == "recursive_doubling");  // in place outweighs a nearer size
   const Choice choice = selector.choose("shm", all_reduce(4), 1 << 20, true);
   CHECK((choice.chunks == 8 && choice.why == "1.5 µs at 1048576 bytes, ring took 1.25 times as long in one launch"));
 }

@@ -35,7 +35,7 @@ std::vector<int> random_hosts(std::mt19937& random, int size) {
   return all;
 }
 
-// The number of elements of the whole vector that belong to the ranks of a host.
+// The number of elements of the full vector that belong to the ranks of a host.
 std::int64_t elements_of(const Problem& p, int host) {
   const Lanes lanes(p);
   std::int64_t elements = 0;

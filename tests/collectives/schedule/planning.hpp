@@ -1,4 +1,4 @@
-// Helpers for tests of schedules. They find an algorithm by name, make a problem with even blocks, and cut all ranks'
+// Helpers for tests of schedules. They find an algorithm by name, make a problem with even blocks, and divide all ranks'
 // schedules into chunks.
 #pragma once
 #include <stdexcept>

@@ -65,7 +65,7 @@ struct Fiber {
   std::vector<Copy> copies;  // copies that were started but not waited for
   void* stack_pointer = nullptr;
   Waits waits = Waits::no;
-  bool odd = false;  // the half of `exchanged` to use next: slow lanes may still read the other half
+  bool odd = false;  // the half of `exchanged` to use next; slow lanes can still read the other half
 };
 
 struct Block {

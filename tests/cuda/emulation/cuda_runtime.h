@@ -56,7 +56,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline long long __float2ll_rn(float value) { return std::llrint(static_cast<double>(value)); }
 template <class T>
-T atomicAdd(T* place, T value) {  // not atomic here, because only one fiber runs at a time
+T atomicAdd(T* place, T value) {  // needs no atomic operation, because only one fiber runs at a time
   return std::exchange(*place, *place + value);
 }
 template <class T>

@@ -1,5 +1,5 @@
 // Implements NCCL's calls with messages on MPI_COMM_WORLD, on which no other code sends messages. Sender and receiver send
-// and receive copies in host memory. Any MPI call may move bytes, even while the host cannot access device memory.
+// and receive copies in host memory. Any MPI call can transfer bytes, even while the host cannot access device memory.
 #include <nccl.h>
 
 #include <cstring>
@@ -239,7 +239,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm->poll() == ncclSuccess ? ncclSuccess : ncclInvalidUsage;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
-// Does not delete the communicator, because messages for it may still arrive.
+// Does not delete the communicator, because messages for it can still arrive.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->is_aborted = true;
   forget_all(comm);

@@ -1,4 +1,4 @@
-// Keeps a list of the lent memory, and checks every call against this list.
+// Keeps a list of the memory that ncclMemAlloc has returned, and checks every call against this list.
 #include "tests/cuda/emulation/nccl_memory.hpp"
 
 #include <cstdint>

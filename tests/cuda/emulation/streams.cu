@@ -149,7 +149,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 namespace {
 
-// An event after late copies is not complete at the first query, because a real device may be late, too.
+// An event after delayed copies is not complete at the first query, because a real device can be late, too.
 bool passed(cudaEvent_t event) {
   if (!std::exchange(event->record->late, false)) emulation::advance();
   return event->record->passed;

@@ -133,7 +133,7 @@ TEST_CASE(
   const auto seconds = [&](std::size_t c) {
     return 0.05 + 0.1 * static_cast<double>(cases[c].what) + static_cast<double>(cases[c].bytes()) * 1e-8;
   };
-  // The total time predicted from the first tenth of the cases, divided by the real total time.
+  // Predicts the total time from the first tenth of the cases. Returns the prediction divided by the real total time.
   const auto foretold = [&](const std::vector<std::size_t>& turns) {
     double all = 0, tenth = 0;
     for (std::size_t turn = 0; turn < turns.size(); ++turn) {

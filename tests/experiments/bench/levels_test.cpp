@@ -84,7 +84,7 @@ TEST_CASE("with several hosts, the prices within a host are those of an earlier 
   machine.levels = {{.backend = "shm", .ranks = 2}, {.backend = "shm+ucx", .ranks = 2}};
   set_prices(machine.levels[0], typical(2));
   set_prices(machine.levels[1], within);
-  within.eager_bytes = 448;  // shm+ucx sends shorter messages inside their notices
+  within.eager_bytes = 448;  // shm+ucx sends shorter messages together with their notification
   const std::vector<Series> all = series_of(
       "shm+ucx", site, 1e-3, 99, [&](const auto& ranks) { return forecast::messages(ranks, 4, site, within, between); });
   std::vector<Level> levels = levels_of(all, site, machine, go_on);

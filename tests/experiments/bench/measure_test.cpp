@@ -36,7 +36,7 @@ struct Measured {
 TEST_CASE("a row takes about half a second, even if its warm-up was faster than its other calls") {
   Measured busy({.ceiling = false});
   const bench::Series series = busy.row();
-  CHECK((series.slowest.size() >= 20 && series.slowest.size() <= 40));  // a quiet machine would make 2000 calls
+  CHECK((series.slowest.size() >= 20 && series.slowest.size() <= 40));  // on a quiet machine, there would be 2000 calls
   CHECK(series.wrong == 0);
   CHECK(Measured({.repetitions = 100, .ceiling = false}).row().slowest.size() == 100);  // the number set by the user
 }

@@ -39,7 +39,7 @@ TEST_CASE("after a short first repetition, the next one is expected to take as l
   Pace pace(100, {0, 1, 4, 4}, clock);
   REQUIRE(pace.may_begin(2));
   clock.sleep(15);
-  REQUIRE(pace.may_begin(3));  // the four turns of repetition 3 take 60 s
+  REQUIRE(pace.may_begin(3));  // the four runs of repetition 3 take 60 s
   clock.sleep(60);
   CHECK_FALSE(pace.may_begin(4));
 }
@@ -50,11 +50,11 @@ TEST_CASE("a first repetition that will exceed the budget is foreseen after two 
   for (Pace* const each : {&pace, &alone, &unlimited}) REQUIRE(each->may_begin(1));
   CHECK(pace.overrun(0) == 0);
   clock.sleep(60);
-  CHECK(pace.overrun(1) == 0);   // one turn of six is too few for an estimate
-  CHECK(alone.overrun(1) == 0);  // its only turn fits
+  CHECK(pace.overrun(1) == 0);   // after one of six runs, nothing can be estimated
+  CHECK(alone.overrun(1) == 0);  // the only run fits into the budget
   CHECK(pace.overrun(2) == 180);
   CHECK(unlimited.overrun(2) == 0);
-  CHECK(pace.overrun(4) == 0);  // six turns take 90 s
+  CHECK(pace.overrun(4) == 0);  // six runs take 90 s
   clock.sleep(60);
   CHECK(alone.overrun(1) == 120);
   REQUIRE(alone.may_begin(1));

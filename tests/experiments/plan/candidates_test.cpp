@@ -1,5 +1,5 @@
-// Tests the table of layouts that `chorale plan` prints. A row has the costs of a complete plan. A row may name a rival,
-// which must be a layout that is at least as good in every cost.
+// Tests the table of layouts that `chorale plan` prints. The costs in a row come from a complete plan. If a row names a
+// rival, the rival must be a layout that is at least as good in every cost.
 #include "experiments/plan/candidates.hpp"
 
 #include <algorithm>

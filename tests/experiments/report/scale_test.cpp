@@ -52,7 +52,7 @@ TEST_CASE("ticks of whole numbers are whole") {
   CHECK(Scale(linear, Unit::plain, {1, 2, 6}).ticks(10) == std::vector<double>{1, 2, 3, 4, 5, 6});
   CHECK(Scale(linear, Unit::plain, {1, 2, 2.5}).ticks(10)[1] == Approx(1.2));
   CHECK(Scale(linear, Unit::plain, {1, 4, 8}).ticks(3) ==
-        std::vector<double>{2, 4, 6, 8});  // room for three ticks must not leave only the tick 5
+        std::vector<double>{2, 4, 6, 8});  // with space for three ticks, 5 must not be the only tick
 }
 
 TEST_CASE("logarithmic ticks are powers of ten (of two for bytes), with ticks between if there are few powers") {

@@ -9,7 +9,8 @@
 //   dK     u·(Σ |dS|·|q| + |dK|)        over queries
 //   dQ     u·(Σ |dS|·|k| + |dQ|)        over keys
 //
-// to first order, plus the rounding errors of f32. For the latter, the tests allow another 1 percent and 10⁻⁵.
+// to first order, plus the rounding errors of f32. For the rounding errors of f32, the tests allow an additional 1 percent
+// and 10⁻⁵.
 #include <algorithm>
 
 #include "src/math/bf16/attention.hpp"

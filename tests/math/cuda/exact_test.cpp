@@ -134,7 +134,7 @@ TEST_CASE("device: the exact norm has the host's bits and saturates at its limit
     both(values, 0.3);
     both(wholes, 0x1p-40);
   }
-  SquareSum of_none{.exact = 17};  // a rank may contribute no gradients to the norm
+  SquareSum of_none{.exact = 17};  // some ranks contribute no gradients to the norm
   gpu.exact().add_squares({}, of_none, gpu.queue());
   CHECK((of_none.exact == 17));
   // An element that is too large counts as the limit, 2^116 units. The sum of 4096 such elements is 2^128 units, so the sum

@@ -27,7 +27,8 @@ TEST_CASE("device: norms and all their gradients match the host's", "[gpu]") {
         gpu.compare({dy, x, gain, stats, added, dx}, near, [&](const auto& t, const Queue& queue) {
           norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[5], queue);
           norm_backward(kind, t[0], t[1], t[2], t[3], nullptr, t[0], queue);
-          norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[4], queue);  // the output may alias the added tensor
+          norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[4],
+                        queue);  // the output can alias the added tensor
         });
         const Tensor dgain = desk.random({width}, statistic_of(dtype)), dshift = desk.random({width}, statistic_of(dtype));
         gpu.compare({dy, x, stats, dgain, dshift}, tolerance(dtype), [&](const auto& t, const Queue& queue) {

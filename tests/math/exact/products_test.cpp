@@ -56,8 +56,8 @@ std::vector<double> product_in_double(const Tensor& x, const Tensor& w) {
 struct Size {
   std::int64_t m, k, n, block;
 };
-// Sizes with partial tiles in every direction and short last blocks. In some sizes, k exceeds the piece that the kernel
-// packs at a time, so chains and sums continue in the next piece. The last two sizes have more rows or columns than the
+// Sizes with partial tiles in every direction and short last blocks. In some sizes, k exceeds the block that the kernel
+// packs at a time, so chains and sums continue in the next block. The last two sizes have more rows or columns than the
 // kernel packs at a time.
 constexpr Size sizes[] = {{1, 1, 1, 1},       {1, 33, 100, 8},     {3, 17, 31, 5},     {6, 64, 64, 64},
                           {7, 100, 65, 32},   {31, 48, 33, 16},    {100, 31, 17, 100}, {13, 1100, 70, 64},
@@ -135,7 +135,8 @@ TEST_CASE("the ranks' partial products add up to the product of one rank if each
     CHECK(same_bits(sum, expected));
     CHECK(highest == site.highest);
   }
-  // Negative controls. Shards that cut through blocks change the bits, and so do sums of floats.
+  // Negative controls: if a shard border is inside a block, the results are not bit-identical. The same is true for sums of
+  // floats.
   const auto [cut, expected, highest] = over_ranks(2, 3, false);
   CHECK_FALSE(same_bits(cut, expected));
   const auto [floats, settled, other] = over_ranks(3, block, true);

@@ -11,7 +11,7 @@ using namespace chorale;
 
 namespace {
 
-// An order of the rows of a batch, and the number of pieces into which the ordered rows are split.
+// An order of the rows of a batch, and the number of parts into which the ordered rows are divided.
 struct Rows {
   std::vector<std::int64_t> order;
   std::int64_t pieces;

@@ -1,5 +1,6 @@
-// Tests the balancing of experts by the counts of whole steps. Tests when and how biases change. Neither layouts nor
-// checkpoints may change a bit. tests/math/routing_test.cpp tests how biases and counts affect a single routing.
+// Tests how experts are balanced by the choice counts of complete steps. Tests when and how biases change. Results must be
+// bit-identical on every layout and after resuming from a checkpoint. tests/math/routing_test.cpp tests how biases and
+// counts affect a single routing.
 #include "parallel/generation/generation.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/state/resume.hpp"

@@ -4,8 +4,8 @@
 //
 // For each token, let a be the number of other hosts to which it is sent, and b the number of its experts on these hosts.
 // The bytes of both dispatches then have the ratio r = Σa/Σb, which approaches R = E[a]/E[b] = D(g)/k. For T tokens, the
-// standard deviation of r is about σ(a − R·b) / (E[b]·√T). On a single host, no bytes cross an interface, so the test needs
-// several hosts.
+// standard deviation of r is about σ(a − R·b) / (E[b]·√T). On one host, no bytes cross an interface, so runs on one host
+// check nothing.
 #include <bit>
 #include <cmath>
 #include <set>

@@ -38,7 +38,7 @@ TEST_CASE("ranks that outnumber the cores of their machine share them") {
   const StepTime shared = of_two(works(4), works(2), forecast::Site::one_host(2, 1));
   CHECK(shared.seconds == Approx(6));  // both run at half speed until 4 s, then rank 0 alone at full speed
   CHECK(shared.computes[1] == Approx(4));
-  CHECK(of_two(works(4), works(4), {{0, 1}, {0, 1}, 1}).seconds == Approx(4));  // two machines
+  CHECK(of_two(works(4), works(4), {{0, 1}, {0, 1}, 1}).seconds == Approx(4));  // the ranks are on two machines
 }
 
 TEST_CASE("a call runs while its ranks compute, from the time when all have begun it") {

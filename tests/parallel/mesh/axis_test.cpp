@@ -1,5 +1,5 @@
-// Checks the properties of an axis on which strategies rely when they call collectives. With one rank, a collective copies
-// its input. A call in flight keeps its tensors alive and makes progress while layers compute.
+// Checks the properties of an axis that parallel strategies rely on. With one rank, a collective copies its input. A call in
+// flight keeps its tensors alive and makes progress while layers compute.
 #include <fmt/format.h>
 
 #include "tests/parallel/layouts.hpp"
@@ -53,8 +53,8 @@ TEST_CASE("a call in flight keeps its tensors alive", "[threads]") {
         }) == "");
 }
 
-// Rank 0 starts a sum and trains. Rank 1 waits for the sum before it trains. To complete, the sum needs two more messages
-// from rank 0, which must send them while it computes.
+// Rank 0 starts a sum and trains. Rank 1 waits for the sum before it trains. To complete the sum, rank 0 must send two more
+// messages while it computes.
 TEST_CASE("a call in flight progresses while a rank computes its layers", "[threads]") {
   const Layout layout = parse_layout("dp2", 0);
   TrainingOptions options = test::options_for("fast", layout);

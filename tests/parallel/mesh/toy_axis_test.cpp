@@ -1,4 +1,4 @@
-// Adds to the mesh an axis that no code in parallel/ mentions. The axis needs one row in the axis table and one layer whose
+// Adds an axis to the mesh that no code in parallel/ mentions. The axis needs one row in the axis table and one layer whose
 // parameters are split along the axis. The ranks along the axis split the batch and the last norm; all other parameters are
 // replicated. Layouts with this axis must be listed, planned and trained, and must exchange checkpoints with other layouts.
 // Results must be bit-identical to a one-rank run.

@@ -32,7 +32,7 @@ TEST_CASE("the largest number of activations in flight on each stage matches the
       if (name == "1f1b") CHECK(found == std::min(m, p - r));
       if (name == "interleaved") CHECK(found == std::min(2 * (p - r - 1) + (v - 1) * p + 1, m * v));
       if (name == "zb-h1") CHECK(found == std::min(m, p));
-      if (name == "v-min") CHECK(found <= 2 * (p + 4) / 3);  // a chunk is half of a stage
+      if (name == "v-min") CHECK(found <= 2 * (p + 4) / 3);  // `found` counts chunks; a chunk is half of a stage
     }
   });
 }
@@ -42,7 +42,8 @@ std::size_t position_of(const PipelineSchedule& schedule, const StagedAction& of
   return static_cast<std::size_t>(std::ranges::find(actions, of.action) - actions.begin());
 }
 
-// Lets a stage begin its first `number` actions. On other stages, runs only the actions on which these depend.
+// Lets a stage begin its first `number` actions. On other stages, runs only the actions on which the first `number` actions
+// depend.
 void run_least(const PipelineSchedule& schedule, std::int64_t stage, std::size_t number, std::vector<std::size_t>& begun) {
   for (std::size_t& mine = begun[static_cast<std::size_t>(stage)]; mine < number; ++mine) {
     const auto source = source_of(schedule, {stage, schedule.actions[static_cast<std::size_t>(stage)][mine]});
@@ -147,9 +148,9 @@ TEST_CASE("find_flaw reports any missing or doubled action of a pipeline") {
   });
 }
 
-// Two neighboring actions may swap if they are independent. Independent actions are a forward and a backward pass of
-// different micro-batches, whose messages are sent in different directions. Two actions that receive from the same stage, or
-// send to the same stage, may not swap, because their messages would arrive in the wrong order.
+// Two neighboring actions can be swapped if they are independent. A forward pass and a backward pass of different
+// micro-batches are independent if their messages are sent in different directions. Two actions that receive from the same
+// stage, or send to the same stage, cannot be swapped, because their messages would arrive in the wrong order.
 TEST_CASE("find_flaw reports two swapped neighboring actions if one needs the other or both have the same peer") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
     if (schedule.stages == 1) return;

@@ -45,7 +45,7 @@ TEST_CASE("a V-shaped schedule is proved, and its turn needs no message") {
     CHECK(find_flaw(schedule) == "");
     const auto sent = messages_sent(schedule);
     CHECK(sent.front() == 2 * 3);  // stage 0 has the first and last part, so it has only one neighbor
-    CHECK(sent.back() == 2 * 3);   // the last stage has both parts at the turn, so the turn needs no message
+    CHECK(sent.back() == 2 * 3);   // the last stage has both middle parts of the model, so it sends no message between them
     CHECK(simulate(schedule, equal_parts(v)).seconds() > 0);
     CHECK(taker_of(v, {stages - 1, {Pass::forward, 0, 0}})->stage == stages - 1);
   }

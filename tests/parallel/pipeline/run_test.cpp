@@ -8,9 +8,10 @@
 
 namespace chorale::test {
 
-// On the second stage, reading a sample can wait for the first stage. The first sample waits until the first stage stops
-// reading. Every eighth sample waits until the first stage has read the next sample. A two-part pipeline might drain after
-// eight micro-batches to ask whether to continue. Then the second wait would last forever.
+// In this test, the second stage reads some samples only after the first stage has read later samples. The second stage
+// reads its first sample when the first stage has stopped reading. It reads every eighth sample when the first stage has
+// read the next sample. If the pipeline drained after eight micro-batches to vote on whether to continue, the second stage
+// would wait forever.
 TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill the memory with results", "[threads]") {
   const bool may_be_cut = GENERATE(false, true);
   const Layout layout = parse_layout("dp1.pp2", 0);

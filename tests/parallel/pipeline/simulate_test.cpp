@@ -1,4 +1,4 @@
-// Simulated pipelines must take exactly the times of the papers' formulas, and no event may precede its inputs.
+// Simulated pipelines must take exactly the times of the papers' formulas, and no event is allowed to precede its inputs.
 #include "parallel/pipeline/simulate.hpp"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ TEST_CASE("messages and uneven stages lengthen a pipeline by the expected time")
   seconds.message = 0.5;  // 4 messages on the critical path: two directions times two boundaries
   CHECK(simulate(gpipe, seconds).seconds() == Approx(3 * (4 + 2) + 4 * 0.5).margin(1e-9));
   seconds.message = 0;
-  seconds.parts[1] = {2, 2, 2};  // the slowest stage sets the pace
+  seconds.parts[1] = {2, 2, 2};  // the slowest stage determines the speed
   CHECK(simulate(gpipe, seconds).seconds() == Approx(6 * 4 + 3 * 2).margin(1e-9));
   CHECK(simulate(gpipe, seconds).idle(1) == Approx(6).margin(1e-9));
   CHECK(simulate(gpipe, seconds).idle(0) == Approx(18).margin(1e-9));

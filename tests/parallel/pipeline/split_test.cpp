@@ -22,7 +22,8 @@ double greatest(const std::vector<double>& costs, const Sizes& sizes) {
   return most;
 }
 
-// Tries all cuts of the layers into `parts` parts. Returns the smallest possible cost of the most expensive part.
+// Tries all ways to divide the layers into `parts` consecutive parts. Returns the smallest possible cost of the most
+// expensive part.
 double least_greatest(const std::vector<double>& costs, std::int64_t parts) {
   if (parts == 1) return std::accumulate(costs.begin(), costs.end(), 0.0);
   double best = 1e300;
@@ -40,7 +41,7 @@ TEST_CASE("layers are split by cost") {
   CHECK(split_layers(std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1}, 4) == Sizes{2, 2, 2, 2});
   CHECK(split_layers(std::vector<double>{1, 1, 1, 1, 1}, 1) == Sizes{5});
   CHECK(split_layers(std::vector<double>{5, 1, 1, 1, 1, 1}, 3) ==
-        Sizes{1, 2, 3});  // the most even of the cuts with maximum 5
+        Sizes{1, 2, 3});  // the most even of the partitions with maximum 5
   CHECK(split_layers(std::vector<double>{0, 0, 9}, 3) == Sizes{1, 1, 1});
   CHECK_THROWS_WITH(split_layers(std::vector<double>{1, 1}, 3), says("cannot be cut"));
 }

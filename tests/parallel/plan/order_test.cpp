@@ -1,5 +1,5 @@
-// Tests the order of a layout's axes. Covers the ranks that form each axis, and the cheapest order for given hosts. Results
-// must not depend on the order.
+// Tests the order of a layout's axes. Covers the groups of ranks along each axis, and the cheapest order for given hosts.
+// Results must not depend on the order.
 #include "parallel/plan/order.hpp"
 
 #include "parallel/mesh/placement.hpp"
@@ -79,7 +79,7 @@ TEST_CASE("on several hosts the cheapest order is the one that sends the fewest 
   CHECK(swapped.why ==
         "order: tp,dp, because dp would send 8.0 KiB of a step across hosts in the usual order; now 4.0 KiB cross in all");
   CHECK(choose("dp2.tp2", {{"dp", 2048}, {"tp", 1024}}, Topology::of_counts({4})).order.empty());
-  CHECK(choose("dp2.tp2", {{"dp", 5}, {"tp", 5}}, two).order.empty());  // a tie
+  CHECK(choose("dp2.tp2", {{"dp", 5}, {"tp", 5}}, two).order.empty());  // both orders cost the same
   CHECK(choose("dp4", {{"dp", 5}}, two).order.empty());
   // These ranks are placed round robin, so the order tp,dp puts tensor ranks on one host.
   const Topology dealt{{0, 1, 0, 1}, {"n0", "n1"}};

@@ -15,7 +15,7 @@ inline PlanRequest request_for(const Layout& layout, const char* algorithm, DTyp
   return request;
 }
 
-// Compares held bytes and peaks. Pipeline messages in flight (`comm`) may take less memory than planned.
+// Compares held bytes and peaks. Pipeline messages in flight (`comm`) are allowed to take less memory than planned.
 inline std::string difference_of_memory(const RankPlan& plan, const RankPlan& seen) {
   for (std::size_t c = 0; c < categories; ++c) {
     if (plan.held[c] != seen.held[c])

@@ -129,7 +129,7 @@ TEST_CASE("classes of ranks give the same times as every rank by itself, bit for
     const PredictedStep apart = predict_step(request);
     INFO(word << ", batch " << batch << ": " << folded.ranks.classes.size() << " classes");
     CHECK(apart.ranks.classes.size() == static_cast<std::size_t>(request.plan.layout.ranks()));
-    const bool uneven = word.find("tp3") != std::string::npos;  // every rank has a different place, so none can be folded
+    const bool uneven = word.find("tp3") != std::string::npos;  // every rank has a different position, so none can be folded
     CHECK((folded.ranks.classes.size() < apart.ranks.classes.size()) != uneven);
     CHECK(folded.seconds == apart.seconds);
     for (std::size_t rank = 0; rank < apart.step.classes.size(); ++rank) {

@@ -46,8 +46,8 @@ def cuts(length, choose):
 
 
 def parts(shape, choose):
-    """Cuts a tensor into slabs along one dim, and each slab into ranges of elements. Returns pairs of a part and the indices
-    of its elements."""
+    """Divides a tensor into slabs along one dim, and each slab into ranges of elements. Returns pairs of a part and the
+    indices of its elements."""
     where = numpy.arange(math.prod(shape)).reshape(shape)
     dim = choose.randint(-1, len(shape) - 1)
     for first, end in [(0, 0)] if dim < 0 else cuts(shape[dim], choose):

@@ -68,7 +68,7 @@ TEST_CASE("a flipped bit in one replica is found and its rank is named", "[threa
     std::string tensor;
     const std::vector<std::string> said = said_after(one, tensor);
     INFO(one.layout << ", rank " << one.rank << ", " << tensor << ": " << said[0]);
-    bool named = said[0].find(tensor) != std::string::npos;  // for a weight, the error may say "value of NAME"
+    bool named = said[0].find(tensor) != std::string::npos;  // for a weight, the error can say "value of NAME"
     for (const std::string& words : said) named &= words == said[0];
     const bool has_majority = layout.replicas() > 2;
     if (has_majority) named &= said[0].find(fmt::format("\n  rank {} differs from rank", one.rank)) != std::string::npos;

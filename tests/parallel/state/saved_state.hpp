@@ -1,5 +1,5 @@
 // A small state that can be distributed over any number of ranks. Each element is a function of the tensor's number, the
-// element's index in the whole tensor, and the step.
+// element's index in the full tensor, and the step.
 #pragma once
 #include <barrier>
 #include <cstring>
@@ -32,7 +32,8 @@ inline std::uint64_t known_bits(std::size_t tensor, std::int64_t index, std::int
          static_cast<std::uint64_t>(step) << 40 ^ static_cast<std::uint64_t>(step * 77);
 }
 
-// Cuts a tensor into parts at random. A shard is a range of indices along one dim. A part is a range of elements of a shard.
+// Divides a tensor into parts at random. A shard is a range of indices along one dim. A part is a range of elements of a
+// shard.
 inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) {
   const auto cuts = [&](std::int64_t length) {
     std::vector<std::int64_t> at = {0, length};
@@ -52,7 +53,7 @@ inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) 
   return parts;
 }
 
-// Returns the index in the whole tensor of each element of the part. This reference implementation checks every element of
+// For each element of the part, returns its index in the full tensor. This reference implementation checks every element of
 // the tensor.
 inline std::vector<std::int64_t> places(const Part& part, const Shape& shape) {
   std::vector<std::int64_t> all;
@@ -110,7 +111,7 @@ inline KnownState whole_state() {
   return state;
 }
 
-// Exchanges texts between ranks that run as threads.
+// Exchanges strings between ranks that run as threads.
 class Exchange {
  public:
   explicit Exchange(int size) : texts_(static_cast<std::size_t>(size)), meet_(size) {}

@@ -1,5 +1,5 @@
 // Tests contiguous memory for activations and gradients. Results, ledger and plan must equal those of a run without
-// contiguous memory. All blocks that a step allocates must be in one piece of memory, without holes.
+// contiguous memory. All blocks that a step allocates must be in one contiguous arena, without holes.
 #include "parallel/plan/plan.hpp"
 #include "tests/parallel/layouts.hpp"
 
@@ -43,7 +43,7 @@ TEST_CASE("contiguous memory changes no bit", "[threads]") {
 }
 
 // Messages between stages are freed when the receiver has read them, and experts get a different number of rows in each
-// step. So only with pipelines or experts may later requests differ from those of the first step.
+// step. So later requests are allowed to differ from those of the first step, but only with pipelines or experts.
 TEST_CASE("what a step makes lies in one piece without holes, and memory is as planned") {
   for (const Row& row : rows) {
     const Layout layout = parse_layout(row.layout, 0);

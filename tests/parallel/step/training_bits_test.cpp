@@ -11,7 +11,7 @@ namespace {
 
 void same_losses(const std::vector<StepResult>& a, const std::vector<StepResult>& b) {
   REQUIRE(a.size() == b.size());
-  const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };  // f16 may overflow
+  const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };  // f16 can overflow
   for (std::size_t i = 0; i < a.size(); ++i)
     CHECK((same(a[i].loss, b[i].loss) && same(a[i].gradient_norm, b[i].gradient_norm)));
 }

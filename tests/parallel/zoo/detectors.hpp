@@ -1,4 +1,4 @@
-// Detectors of mistakes. A detector is an observation that may show a user that a run is wrong. Each detector compares a run
+// Detectors of mistakes. A detector is an observation that can show a user that a run is wrong. Each detector compares a run
 // on some layout with a one-rank run of the same model, or with the plan of a step.
 //
 //   loss curve           a step's loss differs by more than the noise between runs with different seeds

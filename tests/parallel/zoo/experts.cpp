@@ -7,8 +7,8 @@
 namespace chorale::zoo {
 namespace {
 
-// Experts that are divided among ranks get gradients with a wrong factor. The cause could be that a rank's share of the
-// tokens was taken for that of a replica. Or all ranks of a replica were assumed to have copies of all experts.
+// Experts that are divided among ranks get gradients with a wrong factor. There are two possible causes: the code uses a
+// rank's number of tokens in place of a replica's, or it assumes that all ranks of a replica have copies of all experts.
 template <bool larger>
 struct ScaledExperts : Before {
   using Before::Before;

@@ -1,6 +1,6 @@
-// The bug zoo: mistakes that training frameworks have shipped. Each mistake is made at the place where it would really
-// occur, through the interfaces that strategies use. Such a place is a gradient reducer, a shard boundary, an attention
-// scheme, the samples, the optimizer's states, or a resumed run. A mistake is one row of a table, and each table is one
+// The bug zoo: mistakes that training frameworks have shipped. Each mistake is made in the component in which it would
+// really occur, through the interfaces that strategies use. The components are gradient reducers, shard boundaries,
+// attention schemes, samples, optimizer states and resumed runs. A mistake is one row of a table, and each table is one
 // file:
 //
 //   gradients.cpp   sums of gradients                             samples.cpp   the order of samples, dropout masks

@@ -17,7 +17,7 @@ struct FromTheStart : ShardBoundary {
   }
 };
 
-// Wraps the attention scheme of a run. A mistake changes the places of queries in their sample, or in their document.
+// Wraps the attention scheme of a run. A mistake changes the positions of queries in their sample, or in their document.
 struct Around : AttentionScheme {
   Around(Run& to, std::unique_ptr<AttentionScheme> around) : run(to), inner(std::move(around)) {}
   virtual Tokens moved(Tokens tokens, std::int64_t /*rows*/) const { return tokens; }

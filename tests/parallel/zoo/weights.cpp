@@ -28,8 +28,8 @@ struct SkipsAlone : Before {
   std::vector<std::vector<float>> before_;
 };
 
-// Publishing sends the updated shards to all ranks. This mistake leaves publishing out, so each rank keeps the previous
-// values of all other shards.
+// After an update, an all-gather sends the updated shards to all ranks (Reducer::publish). With this mistake, there is no
+// all-gather, so each rank keeps the previous values of all other shards.
 struct Unpublished : Before {
   using Before::Before;
   void publish() override {}

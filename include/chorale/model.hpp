@@ -1,4 +1,4 @@
-// The shape of a model, which determines the names and sizes of all parameters. There are two families: GPT-2 (LayerNorm,
+// The shape of a model determines the names and sizes of all its parameters. There are two families: GPT-2 (LayerNorm,
 // GELU, learned positions, biases) and Llama (RMSNorm, SwiGLU, rotary positions, no biases). V is the vocabulary, s the
 // sequence length, h the width, d the width of a head and f the width of the MLP.
 //
@@ -27,17 +27,31 @@
 #include <vector>
 
 #include <chorale/named.hpp>
-#include "src/math/forced_routing.hpp"
 
 namespace chorale {
 
 class Options;
 
+// How sums over tokens, shards and ranks are computed. fast: in floats. exact: in integers, so that results are
+// bit-identical on every layout (docs/numerics.md).
+enum class NumericsKind : std::uint8_t { fast, exact };
+constexpr auto names_of(NumericsKind) { return Names{"kind of numerics", "fast", "exact"}; }
+
+enum class Recompute : std::uint8_t { none, selective, full };  // which activations the backward pass recomputes
+constexpr auto names_of(Recompute) { return Names{"kind of recomputation", "none", "selective", "full"}; }
+
+// A routing that depends on a token's position instead of the router's scores, for measurements with a known load of each
+// expert. balanced: all experts get the same number of tokens. uniform: experts are drawn at random. zipf: a few experts get
+// most tokens.
+// one: every token chooses the same experts.
+enum class ForcedRouting : std::uint8_t { balanced, uniform, zipf, one };
+constexpr auto names_of(ForcedRouting) { return Names{"routing", "balanced", "uniform", "zipf", "one"}; }
+
 enum class ModelFamily : std::uint8_t { gpt2, llama };
 constexpr auto names_of(ModelFamily) { return Names{"model family", "gpt2", "llama"}; }
 enum class ScoreFunction : std::uint8_t { softmax, sigmoid };
 constexpr auto names_of(ScoreFunction) { return Names{"score function", "softmax", "sigmoid"}; }
-// The source of the experts' choice shares in the balance loss: the current sequence, or the complete previous step.
+// The balance loss computes each expert's share of the choices from the current sequence or from the complete previous step.
 enum class BalanceOver : std::uint8_t { sequence, step };
 constexpr auto names_of(BalanceOver) { return Names{"kind of balance loss", "seq_aux_loss", "global_aux_loss"}; }
 
@@ -48,18 +62,19 @@ struct Experts {
   std::int64_t count = 0;       // E; 0: every MLP is dense, and the other fields are ignored
   std::int64_t chosen = 2;      // k: experts per token
   std::int64_t ffn = 0;         // width of one expert
-  std::int64_t shared_ffn = 0;  // width of an expert that processes every token; 0: none
+  std::int64_t shared_ffn = 0;  // width of the shared expert, which processes every token; 0: none
   std::int64_t every = 1;       // block i has experts if (i + 1) % every == 0; all other blocks have a dense MLP
   ScoreFunction score = ScoreFunction::softmax;
-  bool before_choice = false;      // softmax over all experts, without renormalization; otherwise over the chosen experts
+  bool before_choice = false;      // true: softmax over all experts, not renormalized; false: over the chosen experts
   double scale = 1;                // multiplies the weights of the chosen experts
-  std::int64_t groups = 1;         // experts are divided into groups of neighbors
-  std::int64_t chosen_groups = 1;  // a token chooses only among the experts of this many best groups
+  std::int64_t groups = 1;         // number of groups of consecutive experts
+  std::int64_t chosen_groups = 1;  // number of best groups from which a token chooses its experts
   double capacity = 0;             // an expert takes at most ⌈capacity·k·s/E⌉ tokens of a sequence; 0: all
   double balance = 0;              // coefficient of the balance loss
   double z = 0;                    // coefficient of the router's z-loss
-  bool bias = false;               // a bias per expert, added to its score for the choice; updated after every step
-  double bias_rate = 1e-3;         // by how much a step changes the bias
+  bool bias = false;               // true: experts are chosen by score + bias, where each expert's bias is updated after
+                                   // every step
+  double bias_rate = 1e-3;         // amount by which a step changes a bias
   BalanceOver balancing = BalanceOver::sequence;
   std::optional<ForcedRouting> routing = {};  // empty: the router chooses
 
@@ -77,9 +92,9 @@ struct ModelShape {
   Experts experts = {};
   std::int64_t head = 0;  // width of a head; 0: width / heads
   bool qk_norm = false;   // an RMSNorm of every query and key head, before the rotation; Llama only
-  // True: all pipeline parts have equally many blocks, if possible. If the blocks do not divide evenly, the last part first
-  // gets one block less, then the first part, and so on. False: the parts have equal work, where the work of the head is
-  // counted.
+  // True: all pipeline parts have the same number of blocks, if possible. If the blocks do not divide evenly, some parts
+  // have one block less: first the last part, then the first part, then the second to last part, and so on. False: the parts
+  // have equal work, including the work of the head.
   bool equal_parts = false;
 
   bool operator==(const ModelShape&) const = default;
@@ -111,19 +126,17 @@ struct ModelShape {
   // Flops of the forward and backward pass of one token: 6·(active parameters − parameters of lookup tables) +
   // 6·L·s·heads·d, where L is the number of layers. k of the E experts are active.
   double flops_per_token() const;
-  double flops_per_token(std::int64_t block) const;  // flops of one block
+  double flops_per_token(std::int64_t block) const;  // flops per token of one block
   void check() const;                                // throws a usage error for an invalid shape
   void declare(Options& options);                    // declares the options of the shape, except presets (shape_options.cpp)
-  // An option may leave a width or a number of groups 0 if it follows from other sizes. completed() computes these values.
+  // Options may leave a width or a number of groups at 0 if the value follows from other sizes. completed() computes these
+  // values.
   ModelShape completed() const;
 
  private:
   std::int64_t block_parameters(std::int64_t block, bool active) const;
   std::int64_t count_parameters(bool active) const;
 };
-
-struct RoutingRule;
-RoutingRule rule_of(const ModelShape& shape);  // the rule of the router in a block of experts
 
 struct ModelPreset {
   const char* name;

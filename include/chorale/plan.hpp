@@ -1,0 +1,79 @@
+// Plans a training without running it: the memory, the traffic and the flops of one step on any rank of any layout. A run's
+// counts equal its plan exactly (parallel/plan/plan.hpp).
+//
+//   const RankPlan plan = plan_step(options, "dp2.tp2.z1", 4, 0);
+//   plan.peak_bytes                                               the most memory that rank 0 holds
+//   plan.axes.at("dp").entries[index(Collective::all_reduce)]     its calls and sent bytes along the axis dp
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include <chorale/ledger.hpp>
+#include <chorale/problem.hpp>
+
+namespace chorale {
+
+struct TrainingOptions;
+
+// An axis counts these operations: every collective, and messages from one rank to another.
+inline constexpr std::size_t messages = static_cast<std::size_t>(Collective::barrier) + 1;
+inline constexpr std::size_t operations = messages + 1;
+const char* operation_name(std::size_t operation);
+
+// The bytes that this rank sends in one call.
+struct Sent {
+  std::int64_t bytes = 0;     // −1: unknown, because a library's own algorithm sends them
+  std::int64_t crossing = 0;  // the part of `bytes` that is sent to other hosts; −1: unknown
+  std::int64_t due = 0;       // in an all_to_all with counts: bytes of this rank's blocks for other ranks
+};
+
+struct Account {
+  struct Entry {
+    std::int64_t calls = 0;
+    std::int64_t bytes = 0, crossing = 0, due = 0;  // sums of the fields of Sent over all calls; −1: unknown for at least
+                                                    // one call
+    bool operator==(const Entry&) const = default;
+  };
+  std::array<Entry, operations> entries{};
+  void add(std::size_t operation, const Sent& sent);
+};
+using Accounts = std::map<std::string, Account>;  // key: the name of the axis
+
+// The bytes that a rank has read from the tier and written to it, by tensor category.
+struct TierTraffic {
+  std::array<std::int64_t, categories> read{}, written{};
+  bool operator==(const TierTraffic&) const = default;
+  void add(const TierTraffic& other, std::int64_t times) {
+    for (std::size_t c = 0; c < categories; ++c) {
+      read[c] += times * other.read[c];
+      written[c] += times * other.written[c];
+    }
+  }
+  std::int64_t all_read() const { return std::accumulate(read.begin(), read.end(), std::int64_t{0}); }
+  std::int64_t all_written() const { return std::accumulate(written.begin(), written.end(), std::int64_t{0}); }
+};
+
+struct RankPlan {
+  std::int64_t parameters = 0;                          // number of parameters in this rank's stage and shard
+  std::array<std::int64_t, categories> held{}, peak{};  // bytes by category
+  // Bytes of all categories together. Categories may peak at different times, so peak_bytes may be less than the sum of
+  // `peak`. peak_bytes is the sum of `at_peak`, the bytes of each category at the moment when the rank holds the most.
+  std::array<std::int64_t, categories> at_peak{};
+  std::int64_t held_bytes = 0, peak_bytes = 0;
+  Accounts axes;
+  std::array<std::int64_t, categories> offloaded{};  // the most bytes in a slow tier, by category
+  TierTraffic tier_passes, tier_updates;             // bytes copied between the tier and memory
+  // Flops of the step, by the formula of ModelShape::flops_per_token. Recomputation does not count. If all tensor-parallel
+  // ranks repeat some work, its flops are divided among these ranks. So the flops of all ranks add up to the model's flops.
+  double flops = 0;
+};
+
+// Plans a step of one rank among `ranks` ranks, which are all on one host. The algorithm of every collective is one of the
+// names that `chorale show` lists.
+RankPlan plan_step(const TrainingOptions& options, const std::string& layout, int ranks, int rank,
+                   const std::string& algorithm = "ring");
+
+}  // namespace chorale

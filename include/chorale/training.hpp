@@ -1,0 +1,143 @@
+// The options of a training run. Every part is a struct that declares its own options. Each line of its declare() binds an
+// option to a field (src/base/options.hpp). If the user does not set a value, its field is an empty optional.
+//
+//   part        declared by                     what it configures
+//   shape       layers/shape_options.cpp        the model
+//   optimizer   layers/optimizer_options.cpp    the update rule, its learning rate and clipping
+//   scaler      layers/optimizer_options.cpp    the loss scale of f16
+//   replicas    training_options.cpp            the communication between replicas
+//   exchange    parallel/experts/experts.cpp    how rows are sent to experts and back
+//   context     parallel/context/schemes.cpp    how ranks divide the tokens of a sequence
+//   memory      training_options.cpp            how a rank uses its memory
+//   offload     offload.cpp                     which tensors are stored in a file or on the host
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <chorale/element.hpp>
+#include <chorale/model.hpp>
+#include <chorale/optimizer.hpp>
+
+namespace chorale {
+
+// These classes are parts of the library, but not of this interface. The `declare` functions below are used only by the
+// library's own command line.
+class AskedLayout;
+class DevicePlugin;
+class KernelTimer;
+class Mesh;
+class Meter;
+class Options;
+struct ContextScheme;
+struct CutRow;
+struct Model;
+struct Queue;
+
+struct BatchOptions {
+  std::int64_t global = 8, micro = 8;  // sequences per step, and per micro-batch of a replica
+  bool packed = false;                 // a sample may hold several documents (src/data/documents.hpp)
+};
+
+// bucketed: sums during the backward pass. naive: sums after the backward pass; does not work with ZeRO.
+enum class ReducerKind : std::uint8_t { naive, bucketed };
+constexpr auto names_of(ReducerKind) { return Names{"reducer", "naive", "bucketed"}; }
+
+struct ReplicaOptions {
+  ReducerKind reducer = ReducerKind::bucketed;
+  std::optional<std::int64_t> bucket_bytes;  // gradient bytes per bucket; empty: the default in bucket()
+  // The type in which ranks sum gradients and keep gradient shards: f32 or bf16. Before these sums, each rank adds up its
+  // own gradients in Numerics::gradient_type. Empty: the same type as Numerics::gradient_type.
+  std::optional<DType> gradient_sums;
+  std::optional<std::int64_t> prefetch_units;  // under ZeRO-3, number of units gathered in advance; empty: 1
+  std::int64_t bucket() const { return bucket_bytes.value_or(25 << 20); }
+  void declare(Options& options, const AskedLayout& layout);
+};
+
+// plain: a token is sent once for each of its experts. by_host: a token is sent at most once to each other host, even if
+// several of its experts are on that host (experts_by_host.hpp).
+enum class Dispatch : std::uint8_t { plain, by_host };
+constexpr auto names_of(Dispatch) { return Names{"dispatch", "plain", "by-host"}; }
+// overlapped: while rows return from the experts, the layer computes. blocking: the layer waits, for comparison.
+enum class Combine : std::uint8_t { overlapped, blocking };
+constexpr auto names_of(Combine) { return Names{"combine", "overlapped", "blocking"}; }
+
+struct ExchangeOptions {
+  Dispatch dispatch = Dispatch::plain;
+  Combine combine = Combine::overlapped;
+  void declare(Options& options);
+};
+
+// These functions return the row with this name in the table of schemes, or in the table of cuts (ways to divide tokens
+// among ranks). They throw a usage error for an unknown name.
+const ContextScheme& context_scheme_named(const std::string& name);
+const CutRow& token_cut_named(const std::string& name);
+
+struct ContextOptions {
+  const ContextScheme* scheme = &context_scheme_named("gather");
+  const CutRow* cut = nullptr;  // null: auto, which means zigzag if the sequence has enough blocks, else contiguous
+  std::int64_t inner = 0;  // for ulysses-ring: number of ranks that exchange heads for tokens; 0: the ranks of each host
+  void declare(Options& options);
+};
+
+struct MemoryOptions {
+  std::int64_t limit = 0;              // bytes on this rank; 0: no limit
+  bool contiguous = false;             // stores a step's activations and gradients in one contiguous block of memory
+  bool partition_activations = false;  // tensor ranks divide the activations that full recomputation keeps
+  void declare(Options& options, const AskedLayout& layout);
+};
+
+struct OffloadOptions {
+  bool parameters = false, gradients = false, optimizer = false;  // true: these tensors are stored in the tier
+  std::string folder = ".";                                       // folder of the file
+  std::int64_t window_bytes = 4 << 20;  // bytes of each tensor that an update keeps in memory at a time
+  bool to_host = false;                 // true: the tier is the host's memory, for a GPU; false: the tier is a file
+  bool activations = false;             // true: the activations that full recomputation keeps are stored in the tier
+  // Declares all options except `--place` (experiments/train/offload_places.hpp), which selects the offloaded tensors.
+  void declare(Options& options, const std::function<std::string()>& nothing_in_file);
+  bool any() const { return parameters || gradients || optimizer || activations; }
+  std::int64_t window_elements() const;  // elements of four bytes in a window, rounded down to whole pages
+};
+
+// Says when the optimizer updates the weights (parallel/step/updates.hpp).
+enum class UpdateTime : std::uint8_t { after, overlapped, speculative, delayed };
+constexpr auto names_of(UpdateTime) { return Names{"time of updates", "after", "overlapped", "speculative", "delayed"}; }
+
+// Says where and how kernels run. The library sets the pointers.
+struct KernelOptions {
+  int threads = 1;
+  const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
+  std::int64_t workspace_bytes = 0;      // bytes for matrix products on the device, in addition to all tensors
+  Meter* meter = nullptr;                // in a plan, records the work of each kernel
+  KernelTimer* timer = nullptr;          // records when kernels run; null: the trace of the step's account is used
+  Queue queue() const;
+};
+
+// Builds all layers of the model; a rank then keeps only the layers of its stage. If empty, build_gpt builds the model, and
+// divides widths among tensor-parallel ranks and experts among expert-parallel ranks.
+using BuildModel = std::function<Model(const ModelShape&, Recompute, const Mesh&)>;
+
+struct TrainingOptions {
+  ModelShape shape;
+  DType compute = DType::f32;
+  NumericsKind numerics = NumericsKind::fast;
+  Recompute recompute = Recompute::none;
+  std::uint64_t seed = 1234;
+  BatchOptions batch;
+  OptimizerOptions optimizer;
+  LossScaler scaler;
+  ReplicaOptions replicas;
+  ExchangeOptions exchange;
+  ContextOptions context;
+  MemoryOptions memory;
+  OffloadOptions offload;
+  UpdateTime update = UpdateTime::after;
+  KernelOptions kernels;
+  BuildModel build = {};  // builds the model; empty: build_gpt
+
+  void declare_numbers(Options& options);                              // compute, numerics, recompute
+  void declare_parallel(Options& options, const AskedLayout& layout);  // replicas, exchange, context and memory
+};
+
+}  // namespace chorale
