@@ -15,7 +15,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "layers/learning_rate.hpp"
+#include "layers/deepspeed_rate.hpp"
 
 namespace chorale {
 

@@ -1,4 +1,4 @@
-#include "layers/learning_rate.hpp"
+#include "layers/deepspeed_rate.hpp"
 
 #include <algorithm>
 #include <cmath>

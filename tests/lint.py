@@ -180,7 +180,8 @@ def commas(file, lines):
         bare = re.sub(r'"(?:\\.|[^"\\])*"|//.*', "", line).rstrip()
         while (shorter := re.sub(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{};]*\}", "§", bare)) != bare:
             bare = shorter
-        whole = not re.search(r"[()\[\]]", bare) and not lines[number - 2].endswith((",", "(")) and "for (" not in bare
+        continued = number > 1 and lines[number - 2].endswith((",", "("))  # a list that began on an earlier line
+        whole = not continued and not re.search(r"[()\[\]]", bare)
         if whole and (found := joined.fullmatch(bare)) and all(re.search(r"=|\+\+|--|§$", part)
                                                                for part in found[1].split(", ")):
             yield number, "a comma joins two statements: write two"

@@ -1,5 +1,5 @@
-// Of a long list of cases, `make test` runs a sample, which is the same each time. `make test-all` runs all cases, unless a
-// second number is given.
+// Takes a sample of a long list of cases for `make test`. The sample is the same in every run. `make test-all` takes all
+// cases, or a larger sample if a second number is given.
 //
 //   test::Sample third(3);                        takes the first case, the fourth, the seventh, …
 //   for (…) for (…) { if (!third.takes()) continue; … }

@@ -3,7 +3,6 @@
 #pragma once
 #include <optional>
 
-#include "collectives/backends/backends.hpp"
 #include "experiments/common/command.hpp"
 #include "experiments/train/device.hpp"
 #include "experiments/train/layout_flags.hpp"

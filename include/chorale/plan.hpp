@@ -1,9 +1,9 @@
-// Plans a training without running it: the memory, the traffic and the flops of one step on any rank of any layout. A run's
-// counts equal its plan exactly (parallel/plan/plan.hpp).
+// Plans a training without running it: the memory, the traffic and the flops of one step on any rank of any layout. If a run
+// uses the planned algorithms, its counts equal the plan exactly (parallel/plan/plan.hpp names the exceptions).
 //
 //   const RankPlan plan = plan_step(options, "dp2.tp2.z1", 4, 0);
-//   plan.peak_bytes                                               the most memory that rank 0 holds
-//   plan.axes.at("dp").entries[index(Collective::all_reduce)]     its calls and sent bytes along the axis dp
+//   plan.peak_bytes                      the most memory that rank 0 holds
+//   plan.axes.at("dp").entries[i]        its calls and sent bytes along the axis dp, for the operation operation_name(i)
 #pragma once
 #include <array>
 #include <cstdint>

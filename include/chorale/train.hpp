@@ -97,8 +97,9 @@ class LocalModel {
   void pass(const ReadSamples& read, std::int64_t first, std::int64_t samples);
   const std::vector<LocalParameter>& parameters() const;
   Slice loss() const;  // the sum of all tokens' losses so far; in exact numerics, an i64 in fixed-point units
-  // Ends the step. The gradients and the loss must be sums over the complete batch; the optimizer divides them by the
-  // batch's number of tokens. Returns the mean loss. Throws an error if a sum of exact numerics overflowed.
+  // Ends the step. The gradients and the loss must be sums over the complete batch. Both are divided by the number of
+  // tokens in the batch, including tokens without a target. Returns the mean loss. Throws an error if a sum of exact
+  // numerics overflowed.
   double update();
 
  private:

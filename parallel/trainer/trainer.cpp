@@ -32,12 +32,10 @@ struct Trainer::Parts {
   Parts(const std::pair<TrainingOptions, Layout>& fitted, const mpi::Runtime& runtime, Clock& clock,
         const std::string& backend)
       : word(to_string(fitted.second)),
-        log({.rank = runtime.rank(), .level = "warn"}),
         worlds(resolved({{"", backend}}, false, fitted.second, runtime), runtime, clock),
         training(fitted.first, mesh_on(fitted.second, worlds), worlds.memory(), clock) {}
 
   std::string word;
-  Log log;
   Worlds worlds;
   Training training;
 };
@@ -62,9 +60,11 @@ void Trainer::save(const std::string& folder) {
 }
 
 void Trainer::load(const std::string& path) {
-  const Checkpoint checkpoint = Checkpoint::open(path, parts_->log, peers_of(parts_->training.mesh()));
-  checkpoint.require_model(parts_->training.options().shape);
-  resume(parts_->training, checkpoint);
+  Training& training = parts_->training;
+  Log log({.rank = parts_->worlds.rank(), .level = "warn"});
+  const Checkpoint checkpoint = Checkpoint::open(path, log, peers_of(training.mesh()));
+  checkpoint.require_model(training.options().shape);
+  resume(training, checkpoint);
 }
 
 std::int64_t Trainer::steps() const { return parts_->training.steps(); }

@@ -52,7 +52,9 @@ class Planner(InFolder):
                         self.assertLessEqual(float(fitted[1]), two_rows)
                     self.assertIn("constant tokens/s per GPU", part)
                     self.assertIn("closed form, two constants", part)
-        self.assertEqual(seen, set(marks) if thorough else seen)
+        self.assertLessEqual(seen, set(marks))
+        if thorough:
+            self.assertEqual(seen, set(marks))
         self.assertGreater(len(seen), 2)
 
     def test_measured_columns_may_be_missing_and_do_not_change_predictions(self):

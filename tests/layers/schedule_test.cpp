@@ -1,6 +1,6 @@
 // Values that change from step to step: learning rates and the scale of f16 losses.
 #include <chorale/optimizer.hpp>
-#include "layers/learning_rate.hpp"
+#include "layers/deepspeed_rate.hpp"
 #include "tests/catch.hpp"
 
 namespace chorale {

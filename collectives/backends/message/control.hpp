@@ -16,8 +16,8 @@
 //   3. If a rank has left a group, it drops the group's messages, unless a message says that its sender left too. For
 //      example, the calls in a farewell must still be compared with this rank's calls. If a rank is still creating a group,
 //      it keeps the group's messages.
-//   4. Two ranks of a group that exchange data in one direction form a pair. Pairs have no numbers: the parent group's
-//      number and the direction identify a pair. A pair ends no later than its parent.
+//   4. Point-to-point messages use pairs: groups of two ranks, one for each direction. A pair is identified by the number of
+//      its parent group and by the direction. A pair ends no later than its parent group.
 //   5. A farewell is the last control message that a rank sends to a group, and arrives after all earlier control messages.
 //
 // Group ids (Membership::id) are reused, so messages are never addressed by group id.

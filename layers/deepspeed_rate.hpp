@@ -1,0 +1,10 @@
+// DeepSpeed's schedulers of the learning rate, with their names and exact formulas. chorale/optimizer.hpp has all schedules.
+#pragma once
+#include <chorale/optimizer.hpp>
+
+namespace chorale {
+
+bool is_deepspeed_scheduler(RateDecay decay);
+double deepspeed_rate(const LearningRate& rate, std::int64_t step);
+
+}  // namespace chorale
