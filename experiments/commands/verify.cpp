@@ -118,7 +118,7 @@ std::vector<CallOnAllRanks> calls_for(const Algorithm& algorithm, int size, cons
   return calls;
 }
 
-std::string prove(const Algorithm& algorithm, const CallOnAllRanks& call) {
+std::string trouble_with(const Algorithm& algorithm, const CallOnAllRanks& call) {
   std::vector<Schedule> schedules = plan_all_ranks(algorithm, call.ranks);
   if (call.chunks > 1)
     for (Schedule& schedule : schedules) schedule = cut_into_chunks(schedule, call.chunks);
@@ -184,7 +184,7 @@ void keep_named(std::vector<VerifiedRow>& rows, const std::vector<std::string>& 
 Verdict verdict_on(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
   Verdict verdict;
   for (const CallOnAllRanks& call : calls_for(algorithm, size, hosts)) {
-    if (verdict.trouble = prove(algorithm, call); !verdict.trouble.empty()) return verdict;
+    if (verdict.trouble = trouble_with(algorithm, call); !verdict.trouble.empty()) return verdict;
     ++verdict.problems;
   }
   return verdict;

@@ -10,9 +10,10 @@
 namespace chorale::report {
 namespace {
 
-constexpr double top = 12, bar_height = 16, lane = 22, under = 18, most_name = 0.35;  // most_name: as a share of the width
+constexpr double above_bars = 12, bar_height = 16, lane = 22, under = 18,
+                 most_name = 0.35;  // most_name: as a share of the width
 constexpr double name_height = 18;  // height of a name that is placed above its bar, because there is no space beside it
-constexpr double units_per_tick = 90;
+constexpr double units_per_bar_tick = 90;
 constexpr double least_width = 0.3;  // a part that would be narrower is not drawn
 
 double total_of(const Bar& bar) {
@@ -63,20 +64,20 @@ std::string draw(const BarChart& chart, Looks&, double width) {
   }
   Scale scale(Scale::Spacing::linear, chart.axis.unit, ends);
   scale.include(0);
-  double height = top;
+  double height = above_bars;
   for (const Bar& bar : bars) height += (bar.outlined ? under : lane) + (above ? name_height : 0);
 
-  const auto marks = scale.ticks(static_cast<std::size_t>(width / units_per_tick));
+  const auto marks = scale.ticks(static_cast<std::size_t>(width / units_per_bar_tick));
   const auto words = scale.labels(marks);
   double free = 0;
   for (std::size_t i = 0; i < marks.size(); ++i) {
     const double x = left + scale.place(marks[i]) * (right - left), half = text_width(words[i]) / 2;
-    canvas.line(x, top - 4, x, height, "grid");
+    canvas.line(x, above_bars - 4, x, height, "grid");
     if (x - half < free || x + half > width) continue;
     canvas.text(x, height + 16, words[i], "quiet", "middle");
     free = x + half + 8;
   }
-  double y = top;
+  double y = above_bars;
   for (const Bar& bar : bars) {
     const char* const style = bar.outlined ? "quiet" : "";
     if (above) {
@@ -88,7 +89,7 @@ std::string draw(const BarChart& chart, Looks&, double width) {
     canvas.text(width - 4, y + (bar.outlined ? 10 : 13), quantity(total_of(bar), chart.axis.unit), "quiet", "end");
     y += bar.outlined ? under : lane;
   }
-  canvas.line(left, top - 4, left, height, "axis");
+  canvas.line(left, above_bars - 4, left, height, "axis");
   canvas.text((left + right) / 2, height + 36, chart.axis.name, "quiet", "middle");
   std::vector<LegendEntry> legend;
   const auto seen = [&](std::size_t part) {  // whether the part is visible in any bar

@@ -8,7 +8,7 @@
 namespace chorale::report {
 namespace {
 
-constexpr double top = 44, cell_height = 26, most_cell = 90;
+constexpr double above_cells = 44, cell_height = 26, most_cell = 90;
 constexpr double strong = 0.5;  // cells with a larger `strength` have light text
 
 std::string heat_look(double strength) { return fmt::format("class=\"heat\" fill-opacity=\"{:.2f}\"", 0.95 * strength); }
@@ -24,17 +24,17 @@ std::string draw(const CellChart& chart, Looks& looks, double width) {
   for (const std::string& row : chart.rows) left = std::max(left, text_width(row) + 10);
   const auto columns = static_cast<double>(std::max<std::size_t>(1, chart.columns.size()));
   const double cell_width = std::min(most_cell, (width - left) / columns);
-  canvas.text(left, top - 28, chart.column_name, "quiet");
-  canvas.text(left - 8, top - 8, chart.row_name, "quiet", "end");
+  canvas.text(left, above_cells - 28, chart.column_name, "quiet");
+  canvas.text(left - 8, above_cells - 8, chart.row_name, "quiet", "end");
   double free = 0;
   for (std::size_t c = 0; c < chart.columns.size(); ++c) {
     const double middle = left + (static_cast<double>(c) + 0.5) * cell_width, half = text_width(chart.columns[c]) / 2;
     if (middle - half < free || middle + half > width) continue;
-    canvas.text(middle, top - 8, chart.columns[c], "quiet", "middle");
+    canvas.text(middle, above_cells - 8, chart.columns[c], "quiet", "middle");
     free = middle + half + 6;
   }
   for (std::size_t r = 0; r < chart.rows.size(); ++r) {
-    const double y = top + static_cast<double>(r) * cell_height;
+    const double y = above_cells + static_cast<double>(r) * cell_height;
     canvas.text(left - 8, y + 17, chart.rows[r], "", "end");
     for (std::size_t c = 0; c < chart.cells.at(r).size(); ++c) {
       const Cell& cell = chart.cells[r][c];
@@ -51,7 +51,7 @@ std::string draw(const CellChart& chart, Looks& looks, double width) {
                   "middle");
     }
   }
-  const double bottom = top + cell_height * static_cast<double>(chart.rows.size());
+  const double bottom = above_cells + cell_height * static_cast<double>(chart.rows.size());
   for (const auto& [strength, name] : chart.scale)
     legend.push_back({name, fmt::format("<rect {} width=\"24\" height=\"12\"/>", heat_look(strength))});
   return canvas.finish(canvas.legend(0, bottom + 12, legend) + 6);

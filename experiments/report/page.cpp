@@ -14,7 +14,7 @@
 namespace chorale::report {
 namespace {
 
-constexpr const char* style = R"css(
+constexpr const char* page_style = R"css(
 :root { color-scheme: light dark; --link: #0062a3; --shadow: rgb(28 36 48 / .35) }
 @media (prefers-color-scheme: dark) { :root { --link: #6db3ee; --shadow: rgb(255 255 255 / .3) } }
 * { box-sizing: border-box }
@@ -196,7 +196,7 @@ std::string section_of(const FigureRow& row, const Figure& figure, const std::st
   return html + "</section>\n";
 }
 
-std::string settings_of(const RecordSet& records) {
+std::string settings_section(const RecordSet& records) {
   TextTable runs({"run", "label", "status", "command"}), common({"setting", "value"});
   for (const RecordedRun& run : records.runs) {
     const auto command = run.attributes.find("cmdline");
@@ -231,11 +231,11 @@ std::string page_of(const RecordSet& records) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}<main>\n",
-      escape_xml(title), style, chart_styles(), patterns());
+      escape_xml(title), page_style, chart_styles(), patterns());
   html +=
       fmt::format("<header>\n<h1>{}</h1>\n{}{}{}</header>\n", escape_xml(title), html_paragraph(facts_of(records), "facts"),
                   html_paragraph(shows, "shows"), disturbed(records) + unfinished(records));
-  html += sections + settings_of(records);
+  html += sections + settings_section(records);
   if (!left_out.empty()) html += html_paragraph("Left out for lack of data: " + join(left_out, "; ") + ".", "left-out");
   return html + "</main>\n</body>\n</html>\n";
 }

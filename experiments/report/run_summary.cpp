@@ -32,7 +32,7 @@ std::string first_lines(const std::string& text, std::size_t most) {
          fmt::format("\n… and {} lines more\n", all - kept);
 }
 
-double sum_of(const std::vector<double>& values) {
+double known_sum_of(const std::vector<double>& values) {
   return values.empty() ? absent : std::accumulate(values.begin(), values.end(), 0.0);
 }
 
@@ -40,7 +40,7 @@ double most_of(const std::vector<double>& values) { return values.empty() ? abse
 
 // Returns the total bytes of all ranks. Returns `absent` (NaN) if any rank used a library that does not count its bytes.
 double counted(const std::vector<double>& bytes) {
-  return std::ranges::any_of(bytes, [](double b) { return b < 0; }) ? absent : sum_of(bytes);
+  return std::ranges::any_of(bytes, [](double b) { return b < 0; }) ? absent : known_sum_of(bytes);
 }
 
 // The layout and model of the run.
@@ -164,12 +164,12 @@ std::string predictions_of(const RecordedRun& run, std::size_t columns) {
   if (simulated)
     add("bytes sent in a step", bytes_per_step(run), absent, Unit::bytes);
   else
-    add("bytes sent, all ranks", sum_of(traffic.numbers("bytes_predicted")), counted(traffic.numbers("bytes_measured")),
-        Unit::bytes);
-  add("bytes read from the slow tier", sum_of(memory.numbers("tier_read_predicted")), sum_of(memory.numbers("tier_read")),
-      Unit::bytes);
-  add("bytes written to it", sum_of(memory.numbers("tier_written_predicted")), sum_of(memory.numbers("tier_written")),
-      Unit::bytes);
+    add("bytes sent, all ranks", known_sum_of(traffic.numbers("bytes_predicted")),
+        counted(traffic.numbers("bytes_measured")), Unit::bytes);
+  add("bytes read from the slow tier", known_sum_of(memory.numbers("tier_read_predicted")),
+      known_sum_of(memory.numbers("tier_read")), Unit::bytes);
+  add("bytes written to it", known_sum_of(memory.numbers("tier_written_predicted")),
+      known_sum_of(memory.numbers("tier_written")), Unit::bytes);
   std::string out = table.rows() > 0 ? "\n" + table.print("text", columns) : "";
   if (!simulated && !run.has("traffic"))
     out += paragraph("", "The bytes sent are unknown: they are counted when a run ends.", columns);

@@ -16,8 +16,6 @@
 namespace chorale::train {
 namespace {
 
-using Json = nlohmann::json;
-
 // Counts equal names: "2 cores" for one machine, "4 × 2 cores" for four machines with two cores each.
 std::string together(const std::vector<std::string>& processors) {
   const std::set<std::string> kinds(processors.begin(), processors.end());
@@ -70,11 +68,11 @@ void ProductPeak::find(const Session& session, const std::vector<RankFacts>& ran
   clock_ = &session.clock;
   device_ = &device;
   dtype_ = options.compute;
-  Json sites = Json::array();
+  nlohmann::json sites = nlohmann::json::array();
   for (const PeakSite& site : sites_of(ranks, options.kernels.threads))
     sites.push_back({{"cores", site.cores}, {"cpus", site.cpus}});
-  sites = Json::parse(mpi::broadcast(runtime_->world(), sites.dump()));
-  const Json& mine = sites[static_cast<std::size_t>(runtime_->rank())];
+  sites = nlohmann::json::parse(mpi::broadcast(runtime_->world(), sites.dump()));
+  const nlohmann::json& mine = sites[static_cast<std::size_t>(runtime_->rank())];
   site_ = {mine["cores"], mine["cpus"]};
   key_ = host_peak_key(dtype_, site_.cores);
   if (device.memory()) {
@@ -105,7 +103,7 @@ std::string ProductPeak::text() const {
 // Finds the peak of each machine or GPU and sums them. With `again`, peaks in the machine's file are ignored.
 void ProductPeak::add_up(bool again) {
   mpi::sleep_until_all(runtime_->world(), *clock_);
-  Json mine;
+  nlohmann::json mine;
   if (site_.cores > 0) {
     const MeasuredPeak peak = of_site(again);
     mine = {{"flops", peak.flops},
@@ -115,12 +113,12 @@ void ProductPeak::add_up(bool again) {
             {"file_trouble", file_trouble_}};
   }
   mpi::sleep_until_all(runtime_->world(), *clock_);
-  Json all = Json::array();
-  for (const std::string& text : mpi::gather(runtime_->world(), mine.dump())) all.push_back(Json::parse(text));
-  all = Json::parse(mpi::broadcast(runtime_->world(), all.dump()));
+  nlohmann::json all = nlohmann::json::array();
+  for (const std::string& text : mpi::gather(runtime_->world(), mine.dump())) all.push_back(nlohmann::json::parse(text));
+  all = nlohmann::json::parse(mpi::broadcast(runtime_->world(), all.dump()));
   sum_ = {};
   std::vector<std::string> processors;
-  for (const Json& peak : all) {
+  for (const nlohmann::json& peak : all) {
     if (peak.is_null()) continue;
     sum_.flops += peak["flops"].get<double>();
     sum_.measured = std::max<std::string>(sum_.measured, peak["measured"]);

@@ -28,7 +28,7 @@ const Placement down_and_up{
     },
 };
 
-PipelineSchedule plan(const PipelineShape& shape) {
+PipelineSchedule plan_v_min(const PipelineShape& shape) {
   PipelineSchedule schedule(shape, true);
   const std::int64_t p = shape.stages, period = 6, turn = 2 * p + (2 * p % period == 0 ? 2 : 0);
   for (std::int64_t stage = 0; stage < p; ++stage) {
@@ -51,7 +51,7 @@ PipelineSchedule plan(const PipelineShape& shape) {
   return schedule;
 }
 
-std::string misfit(const PipelineShape& shape) {
+std::string v_min_misfit(const PipelineShape& shape) {
   return shape.chunks == 2 ? "" : fmt::format("it takes two chunks per stage, not {}", shape.chunks);
 }
 
@@ -59,11 +59,11 @@ std::string misfit(const PipelineShape& shape) {
 
 PipelineAlgorithm v_min() {
   return {.name = "v-min",
-          .make = plan,
+          .make = plan_v_min,
           .about =
               "the model goes down p stages and back up: about two thirds of 1f1b's bubble, p/3 + 1 instead of p "
               "micro-batches in flight",
-          .misfit = misfit,
+          .misfit = v_min_misfit,
           .least_chunks = 2,
           .placement = &down_and_up};
 }

@@ -13,7 +13,7 @@
 namespace chorale {
 namespace {
 
-constexpr double never = std::numeric_limits<double>::infinity();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 class CallExecutor {
  public:
   CallExecutor(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const System& system)
@@ -36,8 +36,8 @@ class CallExecutor {
       for (std::size_t s = 0; s < steps_[r].size(); ++s)
         if (ranks_[r].steps[s].after.empty()) post(r, s);
     while (true) {
-      const double start = starts_.empty() ? never : starts_.top().first, arrival = next_arrival();
-      if (start == never && arrival == never) break;
+      const double start = starts_.empty() ? infinity : starts_.top().first, arrival = next_arrival();
+      if (start == infinity && arrival == infinity) break;
       pass_time(std::min(start, arrival));
       if (arrival <= start) arrive();
       while (!starts_.empty() && starts_.top().first <= now_) {
@@ -73,7 +73,7 @@ class CallExecutor {
     capacities_.assign(2 * ranks_.size(), system_.host.link);
     for (int host = 0; host <= std::ranges::max(hosts_); ++host) {
       const auto ranks = static_cast<int>(std::ranges::count(hosts_, host));
-      const double rate = std::ranges::max(hosts_) == 0 ? never : crossing_rate(system_, ranks, 1, false);
+      const double rate = std::ranges::max(hosts_) == 0 ? infinity : crossing_rate(system_, ranks, 1, false);
       capacities_.insert(capacities_.end(), 2, rate);
     }
   }
@@ -87,7 +87,7 @@ class CallExecutor {
 
   void begin(std::size_t m) {
     const auto [from, to, send, recv] = messages_[m];
-    LinkFlow flow{.transfer = static_cast<int>(m), .uses = {{2 * from}, {2 * to + 1}}, .limit = never};
+    LinkFlow flow{.transfer = static_cast<int>(m), .uses = {{2 * from}, {2 * to + 1}}, .limit = infinity};
     flow.left = element_ * static_cast<double>(ranks_[index(from)].steps[index(send)].src[0].count);
     const int first = 2 * static_cast<int>(ranks_.size());
     if (crosses(m)) {
@@ -98,7 +98,7 @@ class CallExecutor {
   }
 
   double next_arrival() const {
-    double first = never;
+    double first = infinity;
     for (const LinkFlow& flow : flows_) first = std::min(first, now_ + flow.left / flow.rate);
     return first;
   }

@@ -14,7 +14,7 @@ namespace chorale {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string text_of(const fs::path& path) {
   const std::string why = why_no_file(path);
@@ -33,17 +33,18 @@ std::string Tokenizer::json() const {
   require(parts_.added.empty() && parts_.opening.empty() && parts_.bytes.size() == 256 + parts_.merges.size(),
           "this vocabulary of {} tokens comes from another program; only vocabularies made by train-bpe can be written",
           parts_.bytes.size());
-  Json vocabulary = Json::object(), merges = Json::array();
+  OrderedJson vocabulary = OrderedJson::object(), merges = OrderedJson::array();
   // GPT-2 numbers the 256 bytes differently, which is harmless because the file states the id of each token.
   for (std::size_t token = 0; token < parts_.bytes.size(); ++token) vocabulary[readable(parts_.bytes[token])] = token;
   for (const auto& [left, right] : parts_.merges)
     merges.push_back(readable(bytes_of(left)) + " " + readable(bytes_of(right)));
-  const Json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-  const Json file = {
+  const OrderedJson byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  const OrderedJson file = {
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},
-      {"added_tokens", Json::array()},
+      {"added_tokens", OrderedJson::array()},
       {"normalizer", nullptr},
       {"pre_tokenizer", byte_level},
       {"post_processor", nullptr},

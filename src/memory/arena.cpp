@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t alignment = 128;      // two cache lines, because processors fetch them in pairs
+constexpr std::int64_t arena_alignment = 128;      // two cache lines, because processors fetch them in pairs
 constexpr std::int64_t huge_page = 2 << 20;  // allocations of at least this size start on a huge-page boundary
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
@@ -59,18 +59,18 @@ Arena::Arena(std::int64_t bytes) : free_(rounded(bytes, huge_page)) {
 }
 
 void* Arena::take(std::int64_t bytes) {
-  const std::int64_t wanted = rounded(std::max<std::int64_t>(bytes, 1), alignment);
-  const std::int64_t first = free_.take(wanted, wanted >= huge_page ? huge_page : alignment);
+  const std::int64_t wanted = rounded(std::max<std::int64_t>(bytes, 1), arena_alignment);
+  const std::int64_t first = free_.take(wanted, wanted >= huge_page ? huge_page : arena_alignment);
   if (first >= 0) return mapping_.start() + first;
   errno = ENOMEM;
   return nullptr;
 }
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
-  const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), alignment);
+  const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), arena_alignment);
   // When an allocation of at least one huge page (2 MiB) is freed, its pages are returned to the kernel immediately. Smaller
   // allocations seldom start on a page boundary, so their pages are kept for reuse.
-  static_assert(kept_bytes == huge_page - alignment);
+  static_assert(kept_bytes == huge_page - arena_alignment);
   if (length > kept_bytes) return_pages(place, length);
   free_.give_back(offset_of(place), length);
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-[[noreturn]] void refuse(const std::filesystem::path& path) {
+[[noreturn]] void refuse_snapshot(const std::filesystem::path& path) {
   const int reason = errno;
   throw Error(Exit::runtime, "the record cannot be written", fmt::format("{}: {}", path.string(), std::strerror(reason)),
               "check the disk's free space and permissions, or choose another --run-dir; an earlier record there is intact");
@@ -26,13 +26,13 @@ constexpr std::size_t page = 4096;
 SnapshotFile::SnapshotFile(std::filesystem::path path, bool takes_over) : path_(std::move(path)) {
   if (!takes_over && std::filesystem::exists(path_)) {
     errno = EEXIST;
-    refuse(path_);
+    refuse_snapshot(path_);
   }
   if (takes_over) remove_copies();  // removes the hidden files of the writer that died; its visible file remains
   for (int copy : {0, 1}) {
     const auto name = hidden(copy ? "1" : "0");
     copies_[copy].reset(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!copies_[copy]) refuse(name);
+    if (!copies_[copy]) refuse_snapshot(name);
   }
 }
 
@@ -53,9 +53,10 @@ void SnapshotFile::publish(std::span<const std::byte> image) {
   // rename.
   const auto name = hidden(copy ? "1" : "0"), next = hidden("new");
   unlink(next.c_str());
-  if (link(name.c_str(), next.c_str()) != 0 || rename(next.c_str(), path_.c_str()) != 0) refuse(path_);
+  if (link(name.c_str(), next.c_str()) != 0 || rename(next.c_str(), path_.c_str()) != 0) refuse_snapshot(path_);
   const Descriptor folder(open(path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || (fsync(folder.get()) != 0 && errno != EINVAL)) refuse(path_);  // some file systems cannot sync folders
+  if (!folder || (fsync(folder.get()) != 0 && errno != EINVAL))
+    refuse_snapshot(path_);  // some file systems cannot sync folders
   ++published_;
 }
 
@@ -66,7 +67,7 @@ void SnapshotFile::bring_up_to_date(int copy, std::span<const std::byte> image) 
   for (std::size_t at = 0; at < image.size(); at += there.size()) {
     const auto wanted = image.subspan(at, std::min(there.size(), image.size() - at));
     const ssize_t got = pread(fd, there.data(), wanted.size(), static_cast<off_t>(at));
-    if (got < 0) refuse(name);
+    if (got < 0) refuse_snapshot(name);
     for (std::size_t first = 0; first < wanted.size(); first += page) {
       const auto part = wanted.subspan(first, std::min(page, wanted.size() - first));
       const bool same = first + part.size() <= static_cast<std::size_t>(got) &&
@@ -74,10 +75,10 @@ void SnapshotFile::bring_up_to_date(int copy, std::span<const std::byte> image) 
       if (same) continue;
       const ssize_t put = pwrite(fd, part.data(), part.size(), static_cast<off_t>(at + first));
       if (put >= 0 && put < static_cast<ssize_t>(part.size())) errno = ENOSPC;
-      if (put != static_cast<ssize_t>(part.size())) refuse(name);
+      if (put != static_cast<ssize_t>(part.size())) refuse_snapshot(name);
     }
   }
-  if (ftruncate(fd, static_cast<off_t>(image.size())) != 0 || fsync(fd) != 0) refuse(name);
+  if (ftruncate(fd, static_cast<off_t>(image.size())) != 0 || fsync(fd) != 0) refuse_snapshot(name);
 }
 
 }  // namespace chorale

@@ -21,7 +21,7 @@ struct Ore {
 };
 const std::vector<Ore> ores{{"cassiterite"}, {"calaverite"}};
 
-struct Fields {
+struct Choices {
   Metal metal = Metal::tin;
   std::optional<Metal> second;
   const Ore *ore = &ores[1], *other = nullptr;
@@ -30,7 +30,7 @@ struct Fields {
   bool lamps = true;
   Options options{"chorale test"};
 
-  Fields() {
+  Choices() {
     options.add("metal", metal, "a metal").also("or", "gold");
     options.add("second", "auto", second, "another metal");
     options.add("ore", ores, ore, "an ore");
@@ -48,8 +48,8 @@ struct Fields {
   std::string text(const char* name) const { return options.find(name)->text; }
 };
 
-std::string refused(const std::vector<std::string>& words) {
-  return test::refused([&] { Fields().resolve(words); });
+std::string refused_choice(const std::vector<std::string>& words) {
+  return test::refused([&] { Choices().resolve(words); });
 }
 
 // These fields accept no strings, so a misspelled name in a user's program is a compile-time error.
@@ -70,7 +70,7 @@ TEST_CASE("a value has a name, and a name a value") {
 }
 
 TEST_CASE("an option sets an enumeration or a row of a table, and an open value has a word") {
-  Fields f;
+  Choices f;
   CHECK((f.text("metal") == "tin" && f.text("second") == "auto" && f.text("ore") == "calaverite"));
   CHECK((f.text("other") == "auto" && f.text("depth") == "0" && f.text("width") == "auto" && f.text("no-lamps") == "false"));
   f.resolve({"--metal", "or", "--second=tin", "--ore=cassiterite", "--other=calaverite", "--depth", "3", "--width=4",
@@ -83,13 +83,13 @@ TEST_CASE("an option sets an enumeration or a row of a table, and an open value 
 }
 
 TEST_CASE("a wrong word of an option names the right ones") {
-  CHECK_THAT(refused({"--metal", "silver"}),
+  CHECK_THAT(refused_choice({"--metal", "silver"}),
              says("\"silver\" is not a value of metal") && says("metal takes one of tin, gold"));
-  CHECK_THAT(refused({"--second", "silver"}), says("second takes one of auto, tin, gold"));
-  CHECK_THAT(refused({"--ore", "auto"}), says("ore takes one of cassiterite, calaverite"));
-  CHECK_THAT(refused({"--other", "slate"}), says("other takes one of auto, cassiterite, calaverite"));
-  CHECK_THAT(refused({"--depth", "1.5"}), says("depth takes a whole number") && !says("or 0"));
-  CHECK_THAT(refused({"--width", "0"}), says("width takes 1 to 9, or auto"));
-  CHECK_THAT(refused({"--shade", "3", "--metal", "gold", "--no-lamps"}), says("the lamps are off"));
-  CHECK_THAT(refused({"--shade", "3"}), says("it works only with metal gold and light"));
+  CHECK_THAT(refused_choice({"--second", "silver"}), says("second takes one of auto, tin, gold"));
+  CHECK_THAT(refused_choice({"--ore", "auto"}), says("ore takes one of cassiterite, calaverite"));
+  CHECK_THAT(refused_choice({"--other", "slate"}), says("other takes one of auto, cassiterite, calaverite"));
+  CHECK_THAT(refused_choice({"--depth", "1.5"}), says("depth takes a whole number") && !says("or 0"));
+  CHECK_THAT(refused_choice({"--width", "0"}), says("width takes 1 to 9, or auto"));
+  CHECK_THAT(refused_choice({"--shade", "3", "--metal", "gold", "--no-lamps"}), says("the lamps are off"));
+  CHECK_THAT(refused_choice({"--shade", "3"}), says("it works only with metal gold and light"));
 }

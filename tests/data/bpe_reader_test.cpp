@@ -13,7 +13,7 @@ namespace chorale::test {
 namespace {
 
 using Json = nlohmann::json;
-using Tokens = std::vector<std::int32_t>;
+using Ids = std::vector<std::int32_t>;
 
 // The tokens of single bytes. GPT-2 numbers printable bytes first, so "!" is 0, "a" is 64, and " " is 220.
 Json vocabulary() {
@@ -54,8 +54,8 @@ Tokenizer read(const Json& file) { return Tokenizer::from_json(file.dump(), "the
 TEST_CASE("a tokenizer read from Hugging Face's format keeps its token numbers") {
   const Tokenizer t = read(small());
   CHECK(t.vocabulary() == 271);
-  CHECK(t.encode("a !") == Tokens{64, 220, 0});
-  CHECK(t.encode("the the he") == Tokens{258, 259, 220, 256});
+  CHECK(t.encode("a !") == Ids{64, 220, 0});
+  CHECK(t.encode("the the he") == Ids{258, 259, 220, 256});
   CHECK(t.bytes_of(259) == " the");
   CHECK(t.bytes_of(260).empty());  // token 260 is unused
   CHECK(t.decode({258, 259, 261, 220, 256}) == "the the<|end|> he");
@@ -65,10 +65,10 @@ TEST_CASE("a tokenizer read from Hugging Face's format keeps its token numbers")
 
 TEST_CASE("added tokens are matched first, the longest first, and split the text") {
   const Tokenizer t = read(small());
-  CHECK(t.encode("the<|end|>the") == Tokens{258, 261, 258});
-  CHECK(t.encode("<|end|>><|end|>") == Tokens{270, 261});
-  CHECK(t.encode("<<<|end|>") == Tokens{262, 261});
-  CHECK(t.encode(" <<the") == Tokens{220, 262, 258});
+  CHECK(t.encode("the<|end|>the") == Ids{258, 261, 258});
+  CHECK(t.encode("<|end|>><|end|>") == Ids{270, 261});
+  CHECK(t.encode("<<<|end|>") == Ids{262, 261});
+  CHECK(t.encode(" <<the") == Ids{220, 262, 258});
 }
 
 TEST_CASE("merges apply in file order, the leftmost first, and two merges may make one token") {
@@ -77,13 +77,13 @@ TEST_CASE("merges apply in file order, the leftmost first, and two merges may ma
   model["vocab"]["aa"] = 263;
   model["vocab"]["aaa"] = 264;
   model["merges"] = {"aa a", "a a", "a aa"};  // "aa a" becomes possible only after "a a"
-  CHECK(read(file).encode("aaa") == Tokens{264});
-  CHECK(read(file).encode("aaaa") == Tokens{264, 64});
-  CHECK(read(file).encode("aaaaaa") == Tokens{264, 264});
+  CHECK(read(file).encode("aaa") == Ids{264});
+  CHECK(read(file).encode("aaaa") == Ids{264, 64});
+  CHECK(read(file).encode("aaaaaa") == Ids{264, 264});
   model["merges"] = {"a a", "aa a"};
-  CHECK(read(file).encode("aaaaa") == Tokens{263, 264});
+  CHECK(read(file).encode("aaaaa") == Ids{263, 264});
   model["merges"] = Json::array({Json::array({"a", "a"})});  // the form of a merge in newer files
-  CHECK(read(file).encode("aaa") == Tokens{263, 64});
+  CHECK(read(file).encode("aaa") == Ids{263, 64});
 }
 
 TEST_CASE("with ignore_merges, a piece that is a token stays whole") {
@@ -91,7 +91,7 @@ TEST_CASE("with ignore_merges, a piece that is a token stays whole") {
   file["model"]["vocab"]["zebra"] = 265;
   CHECK(read(file).encode("zebra").size() == 5);
   file["model"]["ignore_merges"] = true;
-  CHECK(read(file).encode("zebra the") == Tokens{265, 259});
+  CHECK(read(file).encode("zebra the") == Ids{265, 259});
 }
 
 TEST_CASE("the patterns of GPT-2 and Llama 3 and the Digits step are supported") {
@@ -108,13 +108,13 @@ TEST_CASE("the patterns of GPT-2 and Llama 3 and the Digits step are supported")
   file["model"]["vocab"]["12\u0120"] = 267;
   file["model"]["vocab"]["the."] = 268;
   file["model"]["merges"] = {"t h", "th e", "1 2", "the ."};
-  CHECK(read(file).encode("the.12") == Tokens{258, 13, 266});
+  CHECK(read(file).encode("the.12") == Ids{258, 13, 266});
   const std::string llama3 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
                              R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
   const Tokenizer by_threes = sequence(split(llama3), bytes);
-  CHECK(by_threes.encode("1212") == Tokens{266, 16, 17});  // the text is split into 121 and 2
+  CHECK(by_threes.encode("1212") == Ids{266, 16, 17});  // the text is split into 121 and 2
   const Json digits = {{"type", "Digits"}, {"individual_digits", true}};
-  CHECK(sequence(digits, {{"type", "ByteLevel"}, {"add_prefix_space", false}}).encode("1212") == Tokens{16, 17, 16, 17});
+  CHECK(sequence(digits, {{"type", "ByteLevel"}, {"add_prefix_space", false}}).encode("1212") == Ids{16, 17, 16, 17});
   CHECK_THROWS_WITH(sequence(digits, bytes), says("its pre_tokenizer is"));
 }
 
@@ -129,8 +129,8 @@ TEST_CASE("the tokens that open a text are kept apart from the text's own tokens
         {"processors", {bytes, {{"type", "TemplateProcessing"}, {"single", single}, {"special_tokens", special}}}}};
     return read(file);
   };
-  CHECK(processed().opening() == Tokens{261});
-  CHECK(processed().encode("the") == Tokens{258});
+  CHECK(processed().opening() == Ids{261});
+  CHECK(processed().encode("the") == Ids{258});
   std::swap(single[0], single[1]);
   CHECK_THROWS_WITH(processed(), says("after a text"));
 }
@@ -172,9 +172,9 @@ TEST_CASE("a folder is read with either kind of tokenizer files") {
   write("added_tokens.json", R"({"<|end|>": 261})");
   write("merges.txt", "#version: 0.2\nt h\r\nth e\n\u0120 the\n\n");
   const Tokenizer pair = Tokenizer::named(folder.path().string());
-  CHECK(pair.encode("the the<|end|><|endoftext|>he") == Tokens{258, 259, 261, 263, 71, 68});
+  CHECK(pair.encode("the the<|end|><|endoftext|>he") == Ids{258, 259, 261, 263, 71, 68});
   write("tokenizer.json", small().dump());
-  CHECK(Tokenizer::named(folder.path().string()).encode("<<") == Tokens{262});
+  CHECK(Tokenizer::named(folder.path().string()).encode("<<") == Ids{262});
   CHECK_THROWS_WITH(Tokenizer::named((folder / "none").string()), says("is not a readable file"));
 }
 

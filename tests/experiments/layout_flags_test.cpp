@@ -26,7 +26,7 @@ struct Fields {
 std::string layout_of(const Words& arguments, std::int64_t world = 8) {
   return to_string(Fields(arguments).flags.layout(world));
 }
-std::string refused(const Words& arguments) {
+std::string refused_layout(const Words& arguments) {
   return test::refused([&] { Fields(arguments).flags.choice(8); });
 }
 
@@ -59,18 +59,19 @@ TEST_CASE("--shard-size divides the replicas into groups among which ZeRO shards
   CHECK(layout_of({"--layout", "rep4.z3", "--shard-size", "4"}) == "dp4.rep2.z3");
   CHECK(layout_of({"--rep", "2", "--zero", "2"}) == "dp4.rep2.z2");
   CHECK(layout_of({"--num-distributed-optimizer-instances", "2", "--use-distributed-optimizer"}) == "dp4.rep2.z1");
-  CHECK_THAT(refused({"--layout", "z3", "--shard-size", "3"}),
+  CHECK_THAT(refused_layout({"--layout", "z3", "--shard-size", "3"}),
              says("groups of this size do not divide the replicas\n  dp8.z3: shard-size 3, 8 copies of the model\n  try "
                   "--shard-size 1, 2, 4 or 8"));
-  CHECK_THAT(refused({"--layout", "dp8", "--shard-size", "4"}), says("shard-size = 4 (command line); the ZeRO stage is 0"));
-  CHECK_THAT(refused({"--layout", "z3", "--shard-size", "4", "--rep", "4"}), says("dp4.rep2.z3, but rep is 4"));
+  CHECK_THAT(refused_layout({"--layout", "dp8", "--shard-size", "4"}),
+             says("shard-size = 4 (command line); the ZeRO stage is 0"));
+  CHECK_THAT(refused_layout({"--layout", "z3", "--shard-size", "4", "--rep", "4"}), says("dp4.rep2.z3, but rep is 4"));
   CHECK(layout_of({"--zero", "3", "--hpz", "4"}) == "dp4.rep2.z3.hpz");
   CHECK(layout_of({"--layout", "rep4.z3.hpz", "--hpz", "1"}) == "dp1.rep8.z3.hpz");
-  CHECK_THAT(refused({"--layout", "z3", "--hpz", "3"}), says("hpz 3, 8 copies") && says("try --hpz 1, 2, 4 or 8"));
-  CHECK_THAT(refused({"--layout", "z2", "--hpz", "4"}), says("hpz = 4 (command line); the ZeRO stage is 2"));
-  CHECK_THAT(refused({"--layout", "z3", "--hpz", "4", "--shard-size", "2"}), says("shard-size is 2, but under hpz"));
-  CHECK_THAT(refused({"--layout", "rep2.z3.hpz", "--shard-size", "2"}), says("shard-size is 2, but under hpz"));
-  CHECK_THAT(refused({"--layout", "z3", "--rep", "3"}), says("world 8 / (repeat 3)"));
+  CHECK_THAT(refused_layout({"--layout", "z3", "--hpz", "3"}), says("hpz 3, 8 copies") && says("try --hpz 1, 2, 4 or 8"));
+  CHECK_THAT(refused_layout({"--layout", "z2", "--hpz", "4"}), says("hpz = 4 (command line); the ZeRO stage is 2"));
+  CHECK_THAT(refused_layout({"--layout", "z3", "--hpz", "4", "--shard-size", "2"}), says("shard-size is 2, but under hpz"));
+  CHECK_THAT(refused_layout({"--layout", "rep2.z3.hpz", "--shard-size", "2"}), says("shard-size is 2, but under hpz"));
+  CHECK_THAT(refused_layout({"--layout", "z3", "--rep", "3"}), says("world 8 / (repeat 3)"));
 }
 
 TEST_CASE("--order says which axes lie inside which") {
@@ -78,9 +79,9 @@ TEST_CASE("--order says which axes lie inside which") {
   CHECK(layout_of({"--layout", "tp2.tp-dp", "--order", "dp,tp"}) == "dp4.tp2");
   CHECK(layout_of({"--layout", "tp2.tp-dp", "--order", "auto"}) == "dp4.tp2.tp-dp");
   CHECK(layout_of({"--layout", "tp2"}) == "dp4.tp2");
-  CHECK_THAT(refused({"--order", "pp,xp"}), says("no axis is called \"xp\"") && says("\"pp,xp\""));
-  CHECK_THAT(refused({"--order", "pp,dp,pp"}), says("names pp twice"));
-  CHECK_THAT(refused({"--order", "tp"}), says("one axis alone has no order") && says("tp,dp"));
+  CHECK_THAT(refused_layout({"--order", "pp,xp"}), says("no axis is called \"xp\"") && says("\"pp,xp\""));
+  CHECK_THAT(refused_layout({"--order", "pp,dp,pp"}), says("names pp twice"));
+  CHECK_THAT(refused_layout({"--order", "tp"}), says("one axis alone has no order") && says("tp,dp"));
 }
 
 TEST_CASE("the config file that a run keeps gives the same layout") {
@@ -115,17 +116,17 @@ TEST_CASE("the reducer and the bucket size are passed to the training") {
 }
 
 TEST_CASE("unknown axes, backends and algorithms are refused with the nearest name") {
-  CHECK_THAT(refused({"--backend", "shn"}), says("unknown backend \"shn\"") && says("did you mean shm?"));
-  CHECK_THAT(refused({"--backend", "tpp=shm"}),
+  CHECK_THAT(refused_layout({"--backend", "shn"}), says("unknown backend \"shn\"") && says("did you mean shm?"));
+  CHECK_THAT(refused_layout({"--backend", "tpp=shm"}),
              says("unknown axis \"tpp\"") && says("\"tpp=shm\"") && says("did you mean tp?"));
-  CHECK_THAT(refused({"--backend", "threads"}), says("unknown backend \"threads\""));
-  CHECK_THAT(refused({"--algorithm", "dp=rign"}), says("unknown algorithm \"rign\"") && says("did you mean ring?"));
-  CHECK_THAT(refused({"--algorithm", "dp=ring,dp=direct"}), says("two values for the axis dp"));
-  CHECK_THAT(refused({"--backend", "shm,ucx"}), says("two values for all axes"));
-  CHECK_THAT(refused({"--zero", "0", "--use-distributed-optimizer"}), says("the ZeRO options contradict each other"));
-  CHECK_THAT(refused({"--zero", "4"}), says("zero takes one of auto, 0, 1, 2, 3"));
-  CHECK_THAT(refused({"--layout", "z2", "--bucket-size", "1M"}),
+  CHECK_THAT(refused_layout({"--backend", "threads"}), says("unknown backend \"threads\""));
+  CHECK_THAT(refused_layout({"--algorithm", "dp=rign"}), says("unknown algorithm \"rign\"") && says("did you mean ring?"));
+  CHECK_THAT(refused_layout({"--algorithm", "dp=ring,dp=direct"}), says("two values for the axis dp"));
+  CHECK_THAT(refused_layout({"--backend", "shm,ucx"}), says("two values for all axes"));
+  CHECK_THAT(refused_layout({"--zero", "0", "--use-distributed-optimizer"}), says("the ZeRO options contradict each other"));
+  CHECK_THAT(refused_layout({"--zero", "4"}), says("zero takes one of auto, 0, 1, 2, 3"));
+  CHECK_THAT(refused_layout({"--layout", "z2", "--bucket-size", "1M"}),
              says("bucket-size = 1048576 (command line); the ZeRO stage is 2"));
-  CHECK_THAT(refused({"--tp", "3"}), says("world 8 / (tensor 3)"));
-  CHECK_THAT(refused({"--layout", "dp2.xp4"}), says("not a part of a layout"));
+  CHECK_THAT(refused_layout({"--tp", "3"}), says("world 8 / (tensor 3)"));
+  CHECK_THAT(refused_layout({"--layout", "dp2.xp4"}), says("not a part of a layout"));
 }

@@ -15,7 +15,7 @@ using namespace chorale;
 
 namespace {
 
-constexpr DType floating[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
+constexpr DType product_types[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 
 // Sums are formed in f32 or f64, so the tolerance of a result depends on the type in which the result is stored.
 double product_tolerance(DType stored) {
@@ -42,7 +42,7 @@ constexpr Sizes odd_products[] = {{1, 1, 1},     {1, 100, 33}, {3, 17, 31},    {
 TEST_CASE("products match the reference for every type and odd size, with and without transposition and bias") {
   Desk desk;
   Products products;
-  for (const DType dtype : floating)
+  for (const DType dtype : product_types)
     for (const auto [m, k, n] : odd_products)
       for (const bool transposed : {false, true})
         for (const bool with_bias : {false, true})
@@ -63,7 +63,7 @@ TEST_CASE("products match the reference for every type and odd size, with and wi
 TEST_CASE("outer products accumulate in f32, or in f64 if the inputs are f64") {
   Desk desk;
   Products products;
-  for (const DType dtype : floating)
+  for (const DType dtype : product_types)
     for (const auto [m, k, n] : odd_products)
       for (const int threads : {1, 2}) {
         const DType summed = dtype == DType::f64 ? DType::f64 : DType::f32;

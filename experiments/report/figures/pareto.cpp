@@ -10,7 +10,7 @@
 namespace chorale::report {
 namespace {
 
-constexpr std::size_t most_named = 6;
+constexpr std::size_t most_in_front = 6;
 
 bool known(const RunDot& one) { return std::isfinite(one.memory) && std::isfinite(one.value); }
 
@@ -26,7 +26,7 @@ Line border_of(const std::vector<RunDot>& all, const std::vector<std::size_t>& f
 
 std::string words_for(const std::vector<RunDot>& all, const std::vector<std::size_t>& front, const std::string& quality) {
   const auto seen = std::ranges::count_if(all, known);
-  if (front.size() > most_named)
+  if (front.size() > most_in_front)
     return fmt::format("{} of {} runs are on the Pareto front of {} and memory.", front.size(), seen, quality);
   std::vector<std::string> names;
   for (const std::size_t i : front) names.push_back(all[i].label);

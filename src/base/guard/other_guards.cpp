@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t longest_line = 64 << 20, longest_secret = 64, most_strangers = 64;
 constexpr double secret_seconds = 5;  // time limit for an unknown connection to send the secret
 
-Descriptor new_socket() {
+Descriptor internet_socket() {
   Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
   if (made) setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -52,7 +52,7 @@ std::string OtherGuards::invite() {
   sockaddr_in where{};
   where.sin_family = AF_INET;
   socklen_t length = sizeof where;
-  listening_ = new_socket();
+  listening_ = internet_socket();
   if (getrandom(secret, sizeof secret, 0) != sizeof secret || !listening_ ||
       bind(listening_.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0 ||
       listen(listening_.get(), 4096) != 0 ||
@@ -70,7 +70,7 @@ void OtherGuards::join(const std::string& invitation) {
   const std::vector<std::string> words = split(invitation, ' ');
   if (words.size() != 3) return;
   for (const std::string& address : split(words[0], ',')) {
-    Descriptor line = new_socket();
+    Descriptor line = internet_socket();
     if (!line || !connects(line.get(), address, std::atoi(words[1].c_str()))) continue;
     Guard& guard = guards_.emplace_back();
     guard.line = std::move(line);

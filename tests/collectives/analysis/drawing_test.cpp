@@ -12,8 +12,8 @@ using test::named;
 
 namespace {
 
-std::vector<Schedule> plans(Collective what, const std::string& name, int size, std::int64_t count = 0,
-                            bool in_place = false) {
+std::vector<Schedule> drawn_plans(Collective what, const std::string& name, int size, std::int64_t count = 0,
+                                  bool in_place = false) {
   return plan_all_ranks(named(what, name), Problem::even(what, count ? count : 2 * size, size, 0, in_place));
 }
 
@@ -29,7 +29,7 @@ std::string last_round(const std::string& text) { return text.substr(text.rfind(
 
 TEST_CASE("a ring is drawn as in the books") {
   for (const bool in_place : {false, true})
-    CHECK(draw_text(plans(Collective::all_reduce, "ring", 3, 3, in_place)) ==
+    CHECK(draw_text(drawn_plans(Collective::all_reduce, "ring", 3, 3, in_place)) ==
           "start\n"
           "rank  a   b   c\n"
           "   0  0   0   0\n"
@@ -58,7 +58,7 @@ TEST_CASE("a ring is drawn as in the books") {
 }
 
 TEST_CASE("without sums, cells name the owners of the data, and missing data is a dot") {
-  const std::string text = draw_text(plans(Collective::broadcast, "binomial_tree", 4));
+  const std::string text = draw_text(drawn_plans(Collective::broadcast, "binomial_tree", 4));
   CHECK_THAT(text, says("start\nrank  a   b   c   d\n   0  0   0   0   0\n   1  ·   ·   ·   ·\n"));
   CHECK_THAT(text, says("round 1\nrank  a   b   c   d   sends\n   0  0   0   0   0   all → 2\n   1  ·   ·   ·   ·\n"));
   CHECK_THAT(text, says("   2  0   0   0   0   all → 3\n"));
@@ -83,9 +83,9 @@ TEST_CASE("every all-reduce ends with the whole sum of every block on every rank
 }
 
 TEST_CASE("blocks that arrived in part, empty blocks and many blocks are drawn too") {
-  CHECK_THAT(draw_text(plans(Collective::all_reduce, "one_shot", 9)), says("   8  1×   1×"));
-  CHECK_THAT(draw_text(plans(Collective::all_reduce, "ring", 5, 2)), says("rank  a   b\n"));  // three blocks are empty
-  auto half = plans(Collective::all_reduce, "one_shot", 2, 4);
+  CHECK_THAT(draw_text(drawn_plans(Collective::all_reduce, "one_shot", 9)), says("   8  1×   1×"));
+  CHECK_THAT(draw_text(drawn_plans(Collective::all_reduce, "ring", 5, 2)), says("rank  a   b\n"));  // three blocks are empty
+  auto half = drawn_plans(Collective::all_reduce, "one_shot", 2, 4);
   for (Schedule& schedule : half) {  // sends only the first element of each rank's block
     schedule.steps[0].src = {input(0, 1)};
     schedule.steps[1].src = {input(0, 1)};
@@ -100,13 +100,13 @@ TEST_CASE("the tooltip of a step names its peers, if it has any") {
   Schedule alone(Problem::even(Collective::all_reduce, 4, 1));
   alone.reduce({input(0, 2), input(2, 2)}, output(0, 2));
   CHECK_THAT(draw_svg({alone}, "alone", 4, {1, 1, 1}), says("<title>reduce: 8 bytes</title>"));
-  const std::string ring = draw_svg(plans(Collective::all_reduce, "ring", 3, 3), "ring", 4, {1, 1, 1});
+  const std::string ring = draw_svg(drawn_plans(Collective::all_reduce, "ring", 3, 3), "ring", 4, {1, 1, 1});
   CHECK_THAT(ring, says("<title>send to 1: 4 bytes</title>") && says("<title>recv_reduce from 2: 4 bytes</title>"));
   CHECK(times(ring, "from :") + times(ring, "to :") == 0);
 }
 
 TEST_CASE("the diagram has a lane per rank, an arrow per message, a bar per sum, and refers to nothing outside") {
-  const auto ranks = plans(Collective::all_reduce, "rabenseifner", 6);
+  const auto ranks = drawn_plans(Collective::all_reduce, "rabenseifner", 6);
   const std::string svg = draw_svg(ranks, "a < b & c", 4, {1e-6, 1e-9, 1e-9});
   std::size_t messages = 0, sums = 0;
   for (const Schedule& schedule : ranks)
@@ -122,5 +122,5 @@ TEST_CASE("the diagram has a lane per rank, an arrow per message, a bar per sum,
   CHECK_THAT(svg, says("prefers-color-scheme: dark"));
   CHECK(times(svg, "http") == 1);  // the XML namespace
   CHECK(times(svg, "nan") + times(svg, "inf") == 0);
-  CHECK_THAT(draw_svg(plans(Collective::all_reduce, "ring", 1), "alone", 4, {1, 1, 1}), says("1 rank,"));
+  CHECK_THAT(draw_svg(drawn_plans(Collective::all_reduce, "ring", 1), "alone", 4, {1, 1, 1}), says("1 rank,"));
 }

@@ -126,7 +126,7 @@ std::string messages_outlive_the_group(Communicator& c) {
   return in == out ? "" : "messages differ";
 }
 
-const Check checks[] = {
+const Check in_flight_checks[] = {
     {"many calls pass an old one", [](Communicator& c) { return many_calls_pass_an_old_one(c, true); }},
     {"many calls pass an old one, not compared", [](Communicator& c) { return many_calls_pass_an_old_one(c, false); }},
     {"blocking and started calls meet", blocking_and_started_calls_meet},
@@ -201,5 +201,9 @@ TEST_CASE("worlds that are open at the same time may end in any order", "[thread
         }) == "");
 }
 
-TEST_CASE("calls in flight do not disturb other calls on threads", "[threads]") { on_thread_worlds(checks, {2, 3, 4}); }
-TEST_CASE("calls in flight do not disturb other calls on any backend", "[spmd][hosts]") { on_every_backend(checks); }
+TEST_CASE("calls in flight do not disturb other calls on threads", "[threads]") {
+  on_thread_worlds(in_flight_checks, {2, 3, 4});
+}
+TEST_CASE("calls in flight do not disturb other calls on any backend", "[spmd][hosts]") {
+  on_every_backend(in_flight_checks);
+}

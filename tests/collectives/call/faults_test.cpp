@@ -30,7 +30,7 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-struct Draw {
+struct Drawing {
   std::mt19937_64 generator;
   int below(int n) { return static_cast<int>(generator() % static_cast<std::uint64_t>(n)); }
   template <class T, std::size_t N>
@@ -39,7 +39,7 @@ struct Draw {
   }
 };
 
-Step random_step(Draw& draw, int size) {
+Step random_step(Drawing& draw, int size) {
   const Collective what =
       draw.one_of({Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::reduce,
                    Collective::broadcast, Collective::all_to_all, Collective::barrier});
@@ -53,7 +53,7 @@ struct Sequences {
   std::vector<Step> right, wrong;
 };
 
-Sequences with_fault(Draw& draw, Fault fault, int size) {
+Sequences with_fault(Drawing& draw, Fault fault, int size) {
   std::vector<Step> right(static_cast<std::size_t>(3 + draw.below(6)));
   for (Step& step : right) step = random_step(draw, size);
   const auto k = static_cast<std::size_t>(draw.below(static_cast<int>(right.size()) - 1));
@@ -132,7 +132,7 @@ TEST_CASE("one mistake of one rank in a random sequence of calls is named on eve
   Tally tally(world().rank() == 0);
   for (int i = 0; i < count; ++i) {
     alive();
-    Draw draw{std::mt19937_64(static_cast<std::uint64_t>(std::stoi(environment("SEED", "1")) * 1'000'003 + i))};
+    Drawing draw{std::mt19937_64(static_cast<std::uint64_t>(std::stoi(environment("SEED", "1")) * 1'000'003 + i))};
     const std::string backend = usable[static_cast<std::size_t>(i) % usable.size()];
     const bool native = backend == "mpi" && draw.below(2);
     const auto fault = static_cast<Fault>(1 + i / static_cast<int>(usable.size()) % faults);

@@ -254,7 +254,7 @@ std::string sums_of_a_crowd(Communicator& c) {
 }
 
 constexpr Check crowd[] = {{"sums of a crowd", sums_of_a_crowd}};
-constexpr Check checks[] = {
+constexpr Check group_checks[] = {
     {"groups by color and key", groups_by_color_and_key},
     {"groups know hosts", groups_know_hosts},
     {"messages in flight", messages_in_flight},
@@ -269,10 +269,10 @@ constexpr Check checks[] = {
 }  // namespace
 
 TEST_CASE("groups, messages, requests and counted traffic are right on threads", "[threads]") {
-  on_thread_worlds(checks, {1, 2, 3, 4, 7});
+  on_thread_worlds(group_checks, {1, 2, 3, 4, 7});
 }
 TEST_CASE("groups, messages, requests and counted traffic are right on every backend", "[spmd][hosts]") {
-  on_every_backend(checks);
+  on_every_backend(group_checks);
 }
 
 TEST_CASE("64 ranks on few cores get right results, as threads", "[threads]") { on_thread_worlds(crowd, {64}); }

@@ -108,7 +108,7 @@ std::string every_collective_can_be_started(Communicator& c) {
   return "";
 }
 
-constexpr Check checks[] = {
+constexpr Check interface_checks[] = {
     {"buffers of another size", other_sizes_are_refused},
     {"an empty communicator", an_empty_communicator_says_so},
     {"started forms", every_collective_can_be_started},
@@ -150,11 +150,11 @@ std::string barrier_after(double pause, const WorldOptions& options) {
 }  // namespace
 
 TEST_CASE("wrong sizes and empty communicators are refused, and every collective can be started, on threads", "[threads]") {
-  on_thread_worlds(checks, {1, 2, 3, 5});
+  on_thread_worlds(interface_checks, {1, 2, 3, 5});
 }
 TEST_CASE("wrong sizes and empty communicators are refused, and every collective can be started, on every backend",
           "[spmd]") {
-  on_every_backend(checks);
+  on_every_backend(interface_checks);
 }
 
 TEST_CASE("a world's time limit is set by the program, and the environment overrides it", "[threads]") {

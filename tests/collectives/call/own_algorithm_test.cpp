@@ -57,9 +57,11 @@ std::string is_run(Communicator& world) {
   return trouble + sums_by(world, false);
 }
 
-const test::Check checks[] = {{"an algorithm of one's own", is_run}};
+const test::Check own_algorithm_checks[] = {{"an algorithm of one's own", is_run}};
 
-TEST_CASE("a group runs an algorithm that is in no table", "[threads]") { test::on_thread_worlds(checks, {1, 2, 3, 5}); }
+TEST_CASE("a group runs an algorithm that is in no table", "[threads]") {
+  test::on_thread_worlds(own_algorithm_checks, {1, 2, 3, 5});
+}
 
 }  // namespace
 }  // namespace chorale

@@ -31,13 +31,13 @@ std::string reaches_a_late_rank(Communicator& c) {
   return trouble;
 }
 
-constexpr Check checks[] = {{"messages to a rank that is late", reaches_a_late_rank}};
+constexpr Check residue_checks[] = {{"messages to a rank that is late", reaches_a_late_rank}};
 
 }  // namespace
 
 TEST_CASE("a message reaches a late rank while the message's sender waits for something else", "[spmd]") {
   if (world().size() > 2 && only_in_test_all("only ranks 0 and 1 send and receive, as under mpirun on 2 ranks")) return;
-  on_every_backend(checks);
+  on_every_backend(residue_checks);
 }
 
 }  // namespace chorale::test

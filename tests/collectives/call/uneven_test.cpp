@@ -256,7 +256,7 @@ std::string ignored_buffers_state_nothing(Communicator& c) {
   return "";
 }
 
-constexpr Check checks[] = {
+constexpr Check uneven_checks[] = {
     {"ignored buffers", ignored_buffers_state_nothing},
     {"blocks of any sizes", blocks_of_any_sizes},
     {"exchanges of any sizes", exchanges_of_any_sizes},
@@ -271,6 +271,8 @@ constexpr Check checks[] = {
 }  // namespace
 
 TEST_CASE("collectives with blocks of any sizes are right on threads", "[threads]") {
-  on_thread_worlds(checks, {1, 2, 3, 5, 8});
+  on_thread_worlds(uneven_checks, {1, 2, 3, 5, 8});
 }
-TEST_CASE("collectives with blocks of any sizes are right on every backend", "[spmd][hosts]") { on_every_backend(checks); }
+TEST_CASE("collectives with blocks of any sizes are right on every backend", "[spmd][hosts]") {
+  on_every_backend(uneven_checks);
+}

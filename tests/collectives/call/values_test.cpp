@@ -185,7 +185,7 @@ std::string halves_are_rounded_once_a_sum(Communicator& c) {
   return first + second;
 }
 
-constexpr Check checks[] = {
+constexpr Check value_checks[] = {
     {"min and max of odd values", extremes_of_odd_values},
     {"the same bits on all ranks", same_bits_on_all_ranks},
     {"averages in every type", averages_in_every_type},
@@ -194,5 +194,5 @@ constexpr Check checks[] = {
 
 }  // namespace
 
-TEST_CASE("reductions give the right bits on threads", "[threads]") { on_thread_worlds(checks, {1, 2, 3, 5, 8}); }
-TEST_CASE("reductions give the right bits on every backend", "[spmd][hosts]") { on_every_backend(checks); }
+TEST_CASE("reductions give the right bits on threads", "[threads]") { on_thread_worlds(value_checks, {1, 2, 3, 5, 8}); }
+TEST_CASE("reductions give the right bits on every backend", "[spmd][hosts]") { on_every_backend(value_checks); }

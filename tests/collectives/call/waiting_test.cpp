@@ -46,17 +46,17 @@ std::string waits_for_nothing(Communicator& c) {
   return is_all(z, 2) ? "" : "the result was written before earlier device work had read the buffer";
 }
 
-constexpr Check held[] = {{"calls on a device that is held", waits_for_nothing}};
+constexpr Check while_held[] = {{"calls on a device that is held", waits_for_nothing}};
 
 }  // namespace
 
 TEST_CASE("a call on device buffers blocks neither when started nor when polled", "[spmd][device]") {
   const DevicePlugin plugin;
   if (!plugin.find<void(bool)>("chorale_emulated_hold")) return;
-  on_every_backend(held);
+  on_every_backend(while_held);
   SystemClock clock;
   if (!probe(backend_named("nccl")).works) return;
-  const std::string trouble = trouble_of(held[0], open_world("nccl", world(), clock));
+  const std::string trouble = trouble_of(while_held[0], open_world("nccl", world(), clock));
   REQUIRE_ALL(trouble == "");
 }
 

@@ -23,7 +23,7 @@ namespace {
 // Interfaces also count acknowledgements and the retransmissions of a busy machine. Undisturbed runs differ by less than
 // 0.001.
 constexpr double overhead = 0.02;
-constexpr std::int64_t experts = 12, chosen = 3, tokens = 1024, width = 512;
+constexpr std::int64_t expert_count = 12, experts_per_token = 3, tokens = 1024, token_width = 512;
 
 struct Expected {
   double ratio = 0, deviation = 0;
@@ -31,13 +31,14 @@ struct Expected {
 
 // Computed over all choices of k experts by a token on host 0. Each of the `hosts` hosts has the same number of experts.
 Expected expected_ratio(int hosts, double all_tokens) {
-  const auto of_other_hosts = ((1U << experts) - 1) & ~((1U << (experts / hosts)) - 1);
+  const auto of_other_hosts = ((1U << expert_count) - 1) & ~((1U << (expert_count / hosts)) - 1);
   double choices = 0, a1 = 0, b1 = 0, a2 = 0, b2 = 0, ab = 0;
-  for (unsigned set = 0; set < 1U << experts; ++set) {
-    if (std::popcount(set) != chosen) continue;
+  for (unsigned set = 0; set < 1U << expert_count; ++set) {
+    if (std::popcount(set) != experts_per_token) continue;
     double a = 0;
     const double b = std::popcount(set & of_other_hosts);
-    for (int host = 1; host < hosts; ++host) a += (set >> (host * experts / hosts) & ((1U << (experts / hosts)) - 1)) != 0;
+    for (int host = 1; host < hosts; ++host)
+      a += (set >> (host * expert_count / hosts) & ((1U << (expert_count / hosts)) - 1)) != 0;
     choices += 1;
     a1 += a;
     b1 += b;
@@ -73,7 +74,7 @@ TEST_CASE("at the network interfaces, a dispatch by host sends the expected shar
     if (!test::joins_all(backend)) continue;
     const int ranks = test::world().size();
     const Worlds worlds(open_world(backend.name, test::world(), clock));
-    if (experts % ranks != 0 || ranks == 1) continue;
+    if (expert_count % ranks != 0 || ranks == 1) continue;
     const Mesh mesh(parse_layout(fmt::format("dp{0}.ep{0}", ranks), 0), worlds, {});
     Axis& axis = mesh.along({"ep"});
     const int hosts = number_of_hosts(axis.hosts());
@@ -84,11 +85,12 @@ TEST_CASE("at the network interfaces, a dispatch by host sends the expected shar
     Allocator memory(worlds.memory(), ledger);
     const auto numerics = fast_numerics();
     Context context{{.queue = {}, .memory = memory, .numerics = *numerics}};
-    const RoutingRule rule{.experts = experts, .chosen = chosen, .sequence = tokens};
-    const Tensor logits = context.typed({tokens, experts}, DType::f32), x = context.typed({tokens, width}, DType::f32);
+    const RoutingRule rule{.experts = expert_count, .chosen = experts_per_token, .sequence = tokens};
+    const Tensor logits = context.typed({tokens, expert_count}, DType::f32),
+                 x = context.typed({tokens, token_width}, DType::f32);
     const Routing routing =
         route(logits, rule, tokens, memory, {}, forced_choices(ForcedRouting::uniform, rule, axis.rank()));
-    const ExpertRows home{.experts = experts, .leaves = 1, .counts = routing.counts};
+    const ExpertRows home{.experts = expert_count, .leaves = 1, .counts = routing.counts};
     const auto sent_by = [&](const ExpertParallel& exchange) {
       const ExpertRows here = exchange.here(home, routing, context);
       exchange.dispatch(x, nullptr, routing.places, home, here, context);  // the first call opens connections

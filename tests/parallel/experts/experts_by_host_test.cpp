@@ -34,7 +34,7 @@ std::string on_hosts(const Layout& layout, const Hosts& hosts, Body body) {
   });
 }
 
-constexpr std::int64_t experts = 12, chosen = 3, width = 5;
+constexpr std::int64_t experts = 12, chosen = 3, row_width = 5;
 
 // Ranks have different numbers of tokens, and the second rank has none. With a capacity, some choices are dropped.
 Routing random_routing(std::int64_t rank, double capacity, Context& context) {
@@ -70,7 +70,7 @@ std::string wrong_dispatch(Axis& axis, double capacity, Context& context) {
   for (std::int64_t e = 0; e < experts; ++e) one_leaf.counts.push_back(home.of(e));
   const ExpertRows here = plain.here(one_leaf, routing, context), too = by_host.here(one_leaf, routing, context);
   if (here.counts != too.counts || here.between != too.between) return "the counts differ";
-  const Tensor x = context.typed({routing.places.dim(0), width}, DType::f32);
+  const Tensor x = context.typed({routing.places.dim(0), row_width}, DType::f32);
   Random{.seed = 77, .site = static_cast<std::uint32_t>(axis.rank())}.fill_uniform(0, x.values<float>());
   for (const Tensor* weights : {static_cast<const Tensor*>(nullptr), &routing.weights}) {
     const Tensor expected = plain.dispatch(x, weights, routing.places, one_leaf, here, context);
@@ -79,7 +79,7 @@ std::string wrong_dispatch(Axis& axis, double capacity, Context& context) {
     if (rows.shape() != expected.shape() || !std::ranges::equal(rows.values<float>(), expected.values<float>()))
       return fmt::format("the rows differ{}", weights ? ", with weights" : "");
     const std::int64_t crossed = axis.account().entries[static_cast<std::size_t>(Collective::all_to_all)].crossing;
-    const std::int64_t bytes = crossings(routing, axis) * (width + (weights ? chosen : 0)) * 4;
+    const std::int64_t bytes = crossings(routing, axis) * (row_width + (weights ? chosen : 0)) * 4;
     if (crossed != bytes) return fmt::format("{} bytes crossed hosts, {} were expected", crossed, bytes);
   }
   return "";

@@ -13,7 +13,7 @@ using test::planned;
 
 namespace {
 
-PipelineTimeline equal(const PipelineSchedule& schedule) { return simulate(schedule, equal_parts(schedule)); }
+PipelineTimeline with_equal_parts(const PipelineSchedule& schedule) { return simulate(schedule, equal_parts(schedule)); }
 
 std::string drawn(const PipelineTimeline& timeline) { return draw_text(timeline, columns_per_second(timeline)); }
 
@@ -31,19 +31,19 @@ std::size_t columns(const std::string& line) {
 }  // namespace
 
 TEST_CASE("pipelines are drawn as in the papers") {
-  CHECK(drawn(equal(planned("gpipe", {2, 2}))) ==
+  CHECK(drawn(with_equal_parts(planned("gpipe", {2, 2}))) ==
         "stage 0 │0  1           ▒0▒▒▒▒▒1▒▒▒▒│\n"
         "stage 1 │   0  1  ▒0▒▒▒▒▒1▒▒▒▒      │\n"
         "time     0              5\n");
-  CHECK(drawn(equal(planned("1f1b", {2, 2}))) ==
+  CHECK(drawn(with_equal_parts(planned("1f1b", {2, 2}))) ==
         "stage 0 │0  1        ▒0▒▒▒▒   ▒1▒▒▒▒│\n"
         "stage 1 │   0  ▒0▒▒▒▒1  ▒1▒▒▒▒      │\n"
         "time     0              5\n");
-  CHECK(drawn(equal(planned("zb-h1", {2, 2}))) ==
+  CHECK(drawn(with_equal_parts(planned("zb-h1", {2, 2}))) ==
         "stage 0 │0  1     ▒0▒░0░▒1▒░1░│\n"
         "stage 1 │   0  ▒0▒1  ▒1▒░0░░1░│\n"
         "time     0              5\n");
-  CHECK(drawn(equal(planned("interleaved", {2, 2, 2}))) ==
+  CHECK(drawn(with_equal_parts(planned("interleaved", {2, 2, 2}))) ==
         "stage 0 │0a  1a  0b  1b          ▒0b▒▒▒▒▒    ▒1b▒▒▒▒▒▒0a▒▒▒▒▒▒1a▒▒▒▒▒│\n"
         "stage 1 │    0a  1a  0b  ▒0b▒▒▒▒▒1b  ▒1b▒▒▒▒▒▒0a▒▒▒▒▒▒1a▒▒▒▒▒        │\n"
         "time     0               2               4               6\n");
@@ -51,7 +51,7 @@ TEST_CASE("pipelines are drawn as in the papers") {
 
 TEST_CASE("every picture of a pipeline has one line per stage, all of one length, and fits a terminal") {
   each_pipeline(8, 16, [&](const std::string&, const PipelineSchedule& schedule) {
-    const auto lines = split(drawn(equal(schedule)), '\n');
+    const auto lines = split(drawn(with_equal_parts(schedule)), '\n');
     REQUIRE(static_cast<std::int64_t>(lines.size()) ==
             schedule.stages + 2);  // plus the time axis and the empty text after the last newline
     for (std::int64_t stage = 0; stage < schedule.stages; ++stage) {
@@ -62,7 +62,7 @@ TEST_CASE("every picture of a pipeline has one line per stage, all of one length
 }
 
 TEST_CASE("a measured timeline can be drawn at the scale of the planned one") {
-  PipelineTimeline measured = equal(planned("1f1b", {2, 2}));
+  PipelineTimeline measured = with_equal_parts(planned("1f1b", {2, 2}));
   const double scale = columns_per_second(measured);
   for (PipelineEvent& event : measured.events) {
     event.begins = 1000 + 1.2 * event.begins;
@@ -81,7 +81,8 @@ TEST_CASE("a pipeline without events is drawn as an empty lane") {
 }
 
 TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self-contained") {
-  const PipelineTimeline ideal = equal(planned("zb-h1", {3, 4})), other = equal(planned("interleaved", {2, 2, 2}));
+  const PipelineTimeline ideal = with_equal_parts(planned("zb-h1", {3, 4})),
+                         other = with_equal_parts(planned("interleaved", {2, 2, 2}));
   const std::string svg = draw_svg({{"ideal", ideal}, {"a < \"b\"", other, " s"}}, "x & y");
   CHECK(times(svg, "class=\"lane\"") == 5);
   CHECK(times(svg, "class=\"bar forward\"") == 3 * 4 + 2 * 2 * 2);
@@ -98,7 +99,7 @@ TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self
 }
 
 TEST_CASE("SVG diagrams have a time axis, and the same scale if they have the same frame") {
-  PipelineTimeline quick = equal(planned("1f1b", {2, 2})), slow = quick;
+  PipelineTimeline quick = with_equal_parts(planned("1f1b", {2, 2})), slow = quick;
   for (PipelineEvent& event : quick.events) {
     event.begins *= 0.01;
     event.ends *= 0.01;
@@ -121,7 +122,7 @@ TEST_CASE("SVG diagrams have a time axis, and the same scale if they have the sa
     CHECK(times(one, ">quick</text>") == 0);  // the title is on the page, not in the drawing
     CHECK_THAT(one, says("viewBox=\"0 0 " + std::to_string(int(width))));
   }
-  const std::string own = draw_svg({{"ideal", equal(planned("1f1b", {2, 2}))}}, "its own scale");
+  const std::string own = draw_svg({{"ideal", with_equal_parts(planned("1f1b", {2, 2}))}}, "its own scale");
   CHECK_THAT(own, says(">time, in forward passes</text>") && says(">1</text>") && says(">its own scale</text>"));
   CHECK(lane_width(own) > 1000);
 }

@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-struct Places {
+struct DevicePlaces {
   bool parameters, gradients, optimizer;
 };
 
@@ -28,7 +28,7 @@ TrainingOptions options_on(const Layout& layout, const char* numerics, DType com
   return options;
 }
 
-OffloadOptions to_host(const Places& places) {
+OffloadOptions to_host(const DevicePlaces& places) {
   return {places.parameters, places.gradients, places.optimizer, ".", 4096, true};
 }
 
@@ -38,11 +38,11 @@ TEST_CASE("device: offload to the host changes no bit in exact numerics", "[gpu]
   const DevicePlugin plugin;
   std::map<std::string, test::Seen> plain;  // the key is the layout
   test::Sample fifth(5);
-  for (const auto& [word, places] : {std::pair{"dp1", Places{false, false, true}},
-                                     {"dp1.z2", Places{false, true, true}},
-                                     {"dp1.z3", Places{true, true, true}},
-                                     {"dp1.z3", Places{true, false, false}},
-                                     {"dp1.z3", Places{false, true, false}}}) {
+  for (const auto& [word, places] : {std::pair{"dp1", DevicePlaces{false, false, true}},
+                                     {"dp1.z2", DevicePlaces{false, true, true}},
+                                     {"dp1.z3", DevicePlaces{true, true, true}},
+                                     {"dp1.z3", DevicePlaces{true, false, false}},
+                                     {"dp1.z3", DevicePlaces{false, true, false}}}) {
     const Layout layout = parse_layout(word, 1);
     TrainingOptions options = options_on(layout, "exact", DType::f32);
     options.shape.layers = 2;
