@@ -2,16 +2,16 @@
 """The rules for our sources, checked by `make lint`.
 
    tests/lint.py [ROOT]     prints one line per complaint, `file:line: what`; exits with 1 if there are any
+   tests/lint.py --format   formats every source of this repository (`make format`)
 
    order      a C++ or CUDA file includes only from the folders that its own folder may use (docs/architecture.md)
    public     a header of include/ includes only public headers and the standard library, and docs/library.md lists its names
-   size       no C++ or CUDA file over 400 lines, no function in it over 80
+   size       no C++ or CUDA file over 400 lines, no function in it over 80; the Makefile has at most 200 lines
    root       the root of the repository holds only the names listed below (its complaint has no line number)
-   one        no type or inline function is defined by two files (one_definition.py)
    types      no type of the program has the name of one in another file, unless it is nested in a class
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
    commas     a comma never joins two statements: a debugger stops at each only if each has its own line
-   columns    lines of C++, CUDA and Python, including comments, have at most 125 columns
+   columns    lines of C++, CUDA, Python and the Makefile, including comments, have at most 125 columns
    links      a link of a Markdown page leads to a file and a heading that exist (links.py)
    spelling   American spelling only (spelling.py)
    text       no tabs (except in the Makefile), no spaces at the end of a line, one newline at the end of the file
@@ -24,7 +24,6 @@ import subprocess
 import sys
 
 from links import broken
-from one_definition import doubles
 from spelling import british
 
 # The rooms (subfolders) of collectives/ and parallel/, in levels. Each room may include the rooms of earlier levels. A file
@@ -74,7 +73,7 @@ at_the_root = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CHANGELOG
 programs_of_their_own = ("examples/", "experiments/peers/", "tests/client/", "tests/cuda/emulation/")
 ours = ("src/", "collectives/", "layers/", "parallel/", "experiments/", "examples/", "tests/")
 cpp = (".cpp", ".hpp", ".cu", ".cuh")
-most_file_lines, most_function_lines, most_columns = 400, 80, 125
+most_file_lines, most_function_lines, most_makefile_lines, most_columns = 400, 80, 200, 125
 
 
 def sources(root):
@@ -136,6 +135,10 @@ def public(root, headers):
 
 
 def size(file, lines):
+    if file == "Makefile" and len(lines) > most_makefile_lines:
+        yield len(lines), f"{len(lines)} lines; at most {most_makefile_lines} are allowed: what can go?"
+    if not file.endswith(cpp):
+        return
     if len(lines) > most_file_lines:
         yield len(lines), f"{len(lines)} lines; at most {most_file_lines} are allowed: does the file hold two ideas?"
     # In formatted sources, a closing brace belongs to the last line before it with the same indent. Functions have an indent
@@ -163,7 +166,7 @@ def opening(file, lines):
 
 
 def columns(file, lines):
-    if not file.endswith((*cpp, ".h", ".py")):
+    if not file.endswith((*cpp, ".h", ".py", "Makefile")):
         return
     for number, line in enumerate(lines, 1):
         if len(line) > most_columns:
@@ -217,9 +220,20 @@ def types_of_one_name(sources):
                 yield f"{file}:{line}: {home} has a type {name}, too: rename one, or nest it"
 
 
-def formatting(root, files):
+def clang_format():
     tool = shutil.which("clang-format")
-    if not tool or " 14." not in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
+    right = tool and " 14." in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
+    return tool if right else None
+
+
+def format_all(root):
+    tool = clang_format() or sys.exit("make format needs clang-format 14: other versions format differently")
+    subprocess.run([tool, "-i", *(file for file in sources(root) if file.endswith(cpp))], cwd=root, check=True)
+
+
+def formatting(root, files):
+    tool = clang_format()
+    if not tool:
         print("format: not checked, it needs clang-format 14")
         return []
     if not files:
@@ -238,7 +252,7 @@ def complaints(root):
         lines = content.splitlines()
         if file.endswith(cpp) and not file.startswith(programs_of_their_own):
             program.append((file, content))
-        checks = [text, columns, spelling, opening] + ([order, size, commas] if file.endswith(cpp) else [])
+        checks = [text, columns, spelling, opening, size] + ([order, commas] if file.endswith(cpp) else [])
         for check in checks:
             found += [f"{file}:{number}: {what}" for number, what in check(file, lines)]
         if file.endswith(".md"):
@@ -246,12 +260,13 @@ def complaints(root):
         if content and (not content.endswith("\n") or content.endswith("\n\n")):
             found.append(f"{file}:{len(lines)}: must end with one newline")
     found += public(root, {file: content for file, content in program if file.startswith("include/")})
-    product = [(file, content) for file, content in program if not file.startswith("tests/")]
-    found += [*doubles(program), *types_of_one_name(product)]
+    found += types_of_one_name((file, content) for file, content in program if not file.startswith("tests/"))
     return found + formatting(root, [f for f in files if f.endswith(cpp)])
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--format"]:
+        sys.exit(format_all("."))
     root = sys.argv[1] if len(sys.argv) > 1 else "."
     found = complaints(root)
     print("\n".join(found + [f"lint: {len(found)} complaints" if found else "lint: nothing to complain about"]))
