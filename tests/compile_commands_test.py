@@ -7,15 +7,15 @@ import shlex
 import shutil
 import unittest
 
-from programs import build, start
+from programs import start
 
 
 class CompileCommands(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        made = start(["make", "-s", "SETUP=", f"{build}/compile_commands.json"])
+        made = start(["make", "-s", "SETUP=", "compile_commands.json"])
         assert made.returncode == 0, made.stdout + made.stderr
-        with open(f"{build}/compile_commands.json", encoding="utf-8") as file:
+        with open("compile_commands.json", encoding="utf-8") as file:
             cls.entries = json.load(file)
 
     def test_every_source_is_listed_once(self):

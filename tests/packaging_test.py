@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import types
 import unittest
 
@@ -75,7 +76,7 @@ class Packaging(unittest.TestCase):
         self.assertIn("  - name: The Chorale developers", lines)
 
     def test_spack_sets_what_the_makefile_knows(self):
-        known = set(re.findall(r"\b[A-Z_]+\b", "".join(re.findall(r"(?m)^#: .*", text_of("Makefile")))))
+        known = set(re.findall(r"\b[A-Z_]+\b", "".join(re.findall(r"#: .*", text_of("Makefile")))))
         recipe, said = spack_recipe()
         self.assertEqual({words[0] for words, _ in said["variant"]}, {"cuda", "nccl", "ucx", "arch"})
         for cuda, nccl, ucx in ((False, False, True), (True, False, False), (True, True, True)):
@@ -98,10 +99,27 @@ class Packaging(unittest.TestCase):
         named = {re.split(r"[@+ ]", words[0])[0] for words, _ in spack_recipe()[1]["depends_on"]}
         package_of = {"hdf5": "hdf5", "dnnl": "onednn", "uring": "liburing", "cli11": "cli11", "spdlog": "spdlog",
                       "fmt": "fmt", "tomlplusplus": "tomlplusplus", "nlohmann": "nlohmann-json", "ucx": "ucx"}
-        debian = re.search(r"(?ms)^run_packages.*?^test_packages", text_of("Makefile")).group()
+        debian = re.search(r"(?ms)^build=.*?^tests=", text_of("packaging/setup")).group()
         for part, package in package_of.items():
             self.assertIn(part, debian)
             self.assertIn(package, named)
+
+    def test_setup_installs_what_is_missing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, does in (("id", "echo 0"), ("apt-get", 'echo "apt-get $*"'), ("sudo", "exit 1"),
+                               ("dpkg-query", "printf 'ii %s ' ${@:3} | sed 's/ii mpich //g; s/ii catch2 //g'")):
+                with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+                    file.write(f"#!/bin/bash\n{does}\n")
+                os.chmod(f"{folder}/{name}", 0o755)
+            for words, missing in ((["mpicxx", "file", "program"], ""), (["mpicxx", "file", "lint", "test"], " catch2"),
+                                   (["mpicxx.mpich", "environment", "all", "tests"], " mpich catch2")):
+                said = start(["packaging/setup", *words], PATH=f"{folder}:{os.environ['PATH']}")
+                self.assertEqual((said.returncode, said.stderr), (0, ""))
+                if missing:
+                    self.assertIn(f"installing{missing}\napt-get update -q\napt-get install -y", said.stdout)
+                    self.assertIn(f"--no-upgrade{missing} -q", said.stdout)
+                else:
+                    self.assertEqual(said.stdout, "")
 
     def test_the_container_copies_what_is_there_and_checks_with_commands_that_are_there(self):
         lines = text_of("packaging/Containerfile").replace("\\\n", " ").splitlines()

@@ -1,4 +1,4 @@
-// The headers that most sources include, as a precompiled header. `make PCH=` turns the precompiled header off.
+// The headers that most sources include, as a precompiled header. `make BUNDLES=` turns the precompiled header off.
 //
 // The precompiled header reduces the time of a complete build from 455 s to 340 s. The Makefile includes the precompiled
 // header in front of every source. No file includes standard.hpp by name, and every source still includes the headers that

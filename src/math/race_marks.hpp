@@ -1,6 +1,6 @@
 // Tells ThreadSanitizer which tensors a kernel reads and writes. ThreadSanitizer would make the tests several times slower
 // in the innermost loops of products, attention and exact sums. These loops are therefore compiled without ThreadSanitizer
-// (`unwatched` in the Makefile). oneDNN is never compiled with ThreadSanitizer. So the callers of these loops and of oneDNN
+// (`loops` in the Makefile). oneDNN is never compiled with ThreadSanitizer. So the callers of these loops and of oneDNN
 // mark complete tensors once per call. Without ThreadSanitizer, a mark does nothing.
 #pragma once
 #include <initializer_list>

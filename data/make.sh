@@ -1,10 +1,21 @@
 #!/usr/bin/env bash
 # Makes data/english.txt, 2.6 MB of English: quotations, jokes and short texts from Debian's fortune cookies. The package is only
-# downloaded and unpacked, not installed; the file is the same on every machine with the same version of it.
+# downloaded and unpacked, not installed; the file is the same on every machine with the same version of it. The program then
+# makes a vocabulary, english.bpe, and the tokens, english.bin.
+#
+#   data/make.sh PROGRAM      called by `make data`
 set -euo pipefail
-cd "$(dirname "$0")"
-if [ -s english.txt ]; then
-  echo "data/english.txt is there ($(wc -c < english.txt) bytes); remove it to make it anew"
+program=$(realpath "$1")
+cd "$(dirname "$0")/.."
+
+tokens() {
+  [ data/english.bpe -nt data/english.txt ] || "$program" data train-bpe data/english.txt --vocabulary 4096
+  [ data/english.bin -nt data/english.bpe ] || "$program" data tokenize data/english.txt --tokenizer data/english.bpe
+}
+
+if [ -s data/english.txt ]; then
+  echo "data/english.txt is there ($(wc -c < data/english.txt) bytes); remove it to make it anew"
+  tokens
   exit 0
 fi
 command -v apt-get > /dev/null || { echo "make data wants apt-get: it takes its text from a Debian package" >&2; exit 1; }
@@ -16,5 +27,6 @@ for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
 # Texts only: beside each stands an index (.dat) and a link (.u8). A line of % parts the cookies; an empty line reads better. Overstrikes go.
 LC_ALL=C find "$work/root/usr/share/games/fortunes" -type f ! -name '*.dat' ! -name '*.u8' | LC_ALL=C sort | xargs cat |
   sed -e 's/^%$//' -e 's/.\x08//g' > "$work/english.txt"
-mv "$work/english.txt" english.txt
-echo "data/english.txt: $(wc -c < english.txt) bytes, $(wc -w < english.txt) words"
+mv "$work/english.txt" data/english.txt
+echo "data/english.txt: $(wc -c < data/english.txt) bytes, $(wc -w < data/english.txt) words"
+tokens
