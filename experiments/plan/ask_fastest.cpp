@@ -42,7 +42,7 @@ class FastestWays final : public Question {
                                 .capacity = limit ? static_cast<double>(*limit) : memory,
                                 .micro_batch = asked_.flags.limits(1).micro_batch,
                                 .whole = asked_.whole,
-                                .wanted = [this](const Layout& layout) { return asked_.layouts.allows(layout); },
+                                .wanted = [this](const Layout& l) { return asked_.layouts.allows(l, ListedIn::searches); },
                                 .executed = std::max<std::size_t>(12, asked_.asks_for_rows() ? rows : 0),
                                 .rows = rows,
                                 .explained = explained_,

@@ -21,6 +21,7 @@ void AskedPlan::declare(Options& o) {
   options = &o;
   flags.declare(o);
   layouts.take_all();
+  layouts.search_if(search);
   layouts.declare(o);
   flags.declare_parallel(o, layouts);
   flags.declare_offload(o);

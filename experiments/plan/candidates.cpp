@@ -21,20 +21,11 @@ std::vector<Layout> with_schedules(const Layout& layout, const LayoutLimits& lim
   for (const PipelineAlgorithm& row : all_pipeline_schedules())
     for (std::int64_t chunks = 1; layout.stages() * chunks <= limits.shape.layers; chunks *= 2) {
       Layout other = layout;
-      other.schedule = row.name;
+      other.schedule = &row;
       other.chunks = chunks;
       if (chorale::fits(other, limits)) all.push_back(other);
     }
   return all;
-}
-
-bool go_together(const Layout& layout, const OptionsOf& options_of) {
-  try {
-    check(options_of(layout), layout);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 std::int64_t sent_by(const RankPlan& plan) {
@@ -57,18 +48,18 @@ StageCosts costs_of(const PlanRequest& request, std::int64_t stage) {
   return {plan.peak_bytes, held(Category::params) + held(Category::grads) + held(Category::optimizer), sent_by(plan)};
 }
 
-// Once a pipeline is full, every additional micro-batch adds the same bytes. So the costs of a step with many micro-batches
-// are extrapolated linearly from two shorter steps. Planning a GPT-3 step of 1536 sequences takes a second; planning the two
-// shorter steps takes 10 ms.
+// Once a pipeline is full, every additional micro-batch adds the same bytes, under every schedule: none under 1f1b, its
+// activations under gpipe. So the costs of a step with many micro-batches are extrapolated linearly from two shorter steps.
+// Planning a GPT-3 step of 1536 sequences takes a second; planning the two shorter steps takes 10 ms.
 StageCosts costs_of_long_step(const PlanRequest& request, std::int64_t stage) {
-  const std::int64_t sequences = request.options.batch.micro * request.layout.replicas(), stages = request.layout.stages();
-  const std::int64_t micro_batches = request.options.batch.global / sequences;
+  const std::int64_t micro_batches = micro_batches_of(request.options, request.layout), stages = request.layout.stages();
   if (micro_batches <= 3 * stages) return costs_of(request, stage);
-  PlanRequest brief = request;
-  brief.options.batch.global = 2 * stages * sequences;
-  const StageCosts two = costs_of(brief, stage);
-  brief.options.batch.global = 3 * stages * sequences;
-  const StageCosts three = costs_of(brief, stage);
+  const auto costs_with = [&](std::int64_t fewer) {
+    PlanRequest brief = request;
+    brief.options = with_micro_batches(std::move(brief.options), brief.layout, fewer);
+    return costs_of(brief, stage);
+  };
+  const StageCosts two = costs_with(2 * stages), three = costs_with(3 * stages);
   const auto grown = [&](std::int64_t a, std::int64_t b) { return b + (b - a) / stages * (micro_batches - 3 * stages); };
   return {grown(two.memory, three.memory), three.states, three.sent < 0 ? -1 : grown(two.sent, three.sent)};
 }
@@ -102,7 +93,7 @@ std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& o
     hpz.hpz = layout.zero == 3 && layout.repeats() > 1;
     for (const Layout& one : hpz.hpz ? std::vector{layout, hpz} : std::vector{layout})
       for (const Layout& scheduled : with_schedules(one, limits))
-        if (wanted(scheduled) && go_together(scheduled, options_of)) legal.push_back(scheduled);
+        if (wanted(scheduled) && go_together(options_of(scheduled), scheduled)) legal.push_back(scheduled);
   }
   return legal;
 }

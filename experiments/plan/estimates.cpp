@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layers/optimizer.hpp"
+
 namespace chorale::plan {
 namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
-std::int64_t micro_batches_of(const SearchRequest& request, const Found& found) {
+std::int64_t number_of_micro_batches(const SearchRequest& request, const Found& found) {
   return request.step.plan.options.batch.global / (found.layout.replicas() * found.micro_batch);
 }
 
 }  // namespace
+
+Estimates::Estimates(const SearchRequest& request)
+    : request_(request), moments_(static_cast<double>(rule_of(request.step.plan.options.optimizer)->moments().size())) {}
 
 const BlockEstimate& Estimates::blocks_of(const Found& found) {
   const Layout& l = found.layout;
@@ -35,16 +40,17 @@ const BlockEstimate& Estimates::blocks_of(const Found& found) {
     o.memory.limit = 0;
     o.offload.parameters = o.offload.gradients = o.offload.optimizer = false;  // states are counted separately
     small.plan.layout = Layout{};
-    small.plan.layout["dp"] = replicas;
-    small.plan.layout["tp"] = l.shards();
-    small.plan.layout["cp"] = l.context_ranks();
-    small.plan.layout["ep"] = l.expert_ranks();
+    small.plan.layout.size_dividing(Divides::batch) = replicas;
+    small.plan.layout.size_dividing(Divides::width) = l.shards();
+    small.plan.layout.size_dividing(Divides::tokens) = l.context_ranks();
+    small.plan.layout.size_dividing(Divides::experts) = l.expert_ranks();
     small.plan.layout.sequence = l.sequence;
     const RankPlan plan = plan_rank(small.plan, 0);
     const ClassTime time = predict_step(small).step.classes.at(0);
     seconds[i] = time.seconds - time.kernels.seconds[static_cast<std::size_t>(Spent::update)];
-    for (const auto& [axis, waits] : time.waits)
-      if (replicas > 1 && (axis == "dp" || axis == "edp")) seconds[i] -= waits;  // for the small model's own replicas
+    for (const std::string& axis : l.axes->names_of(l.axes->dividing(Divides::batch, both_grids)))
+      if (const auto found = time.waits.find(axis); found != time.waits.end())
+        seconds[i] -= found->second;  // for the small model's own replicas
     peak[i] = real(plan.peak_bytes);
     held[i] = real(plan.held_bytes);
     parameters[i] = real(plan.parameters);
@@ -78,7 +84,8 @@ double Estimates::bytes_of_states(const Found& found, double parameters, double 
   const TrainingOptions& o = request_.step.plan.options;
   const double each = real(size_of(o.compute)), value = o.offload.parameters ? 0 : each;
   const double sums = o.offload.gradients ? 0 : real(size_of(o.replicas.gradient_sums.value_or(DType::f32)));
-  const double optimizer = o.offload.optimizer ? 0 : each < 4 && o.optimizer.masters ? 12 : 8, n = shards;
+  const double state = std::max(each, 4.0), states = moments_ + (o.optimizer.masters && each < state ? 1 : 0);
+  const double optimizer = o.offload.optimizer ? 0 : state * states, n = shards;
   const int z = found.layout.zero;
   return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
 }
@@ -99,7 +106,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double rate = crosses ? among_hosts : s.host.link;
   const double around = (n - 1) * (crosses ? s.network.latency : s.host.latency);
   const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
-  const double units = real(o.shape.layers / l.stages()), micro_batches = real(micro_batches_of(request_, found));
+  const double units = real(o.shape.layers / l.stages()), micro_batches = real(number_of_micro_batches(request_, found));
   // A bucket never holds a part of a matrix, and a block has about four matrices.
   const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.replicas.bucket()), 4 * units);
   const double backward = pass / 2;  // the last backward pass hides the sums that begin during it
@@ -120,7 +127,7 @@ void Estimates::estimate(Found& found) {
   const Layout& l = found.layout;
   const TrainingOptions& o = request_.step.plan.options;
   const System& s = request_.step.system;
-  const double m = real(micro_batches_of(request_, found)), p = real(l.stages()), v = real(l.chunks);
+  const double m = real(number_of_micro_batches(request_, found)), p = real(l.stages()), v = real(l.chunks);
   const double blocks = real((o.shape.layers + l.stages() - 1) / l.stages());
   const double pass = blocks * b.block_seconds + b.ends_seconds;  // as if one stage had both the embedding and the head
   const double message = real(found.micro_batch * o.shape.sequence * o.shape.width * size_of(o.compute)) /
@@ -129,15 +136,14 @@ void Estimates::estimate(Found& found) {
   // A message delays its micro-batch only if the stage has no other chunk to compute during the transfer.
   const double moves = v > 1 ? 0 : message / (far ? s.network.adapter : s.host.link);
   const double hop = p == 1 ? 0 : moves + s.software.message;
-  const bool splits = l.schedule.starts_with("zb");
-  const double bubble = (p - 1) / v * blocks * b.block_seconds * (splits ? 1.0 / 3 : 1);
+  const PipelineShape pipeline = pipeline_of(l, number_of_micro_batches(request_, found));
+  const double bubble = l.schedule->bubble(pipeline) * blocks * b.block_seconds;
   const double parameters = blocks * b.block_parameters + b.ends_parameters / (p > 1 ? 2 : 1);
   const double experts = blocks * b.block_experts;
   found.estimate = bubble + m * (pass + 2 * v * hop) + seconds_of_sums(found, parameters + experts, pass);
-  const double in_flight = std::min(m, p) * (v > 1 ? 1 + (p - 1) / (p * v) : 1);
   const double shards = real(l.zero_ranks()), of_experts = std::max(1.0, shards / real(l.expert_ranks()));
   found.bytes = bytes_of_states(found, parameters, shards) + bytes_of_states(found, experts, of_experts) +
-                in_flight * blocks * b.block_bytes + b.ends_bytes;
+                l.schedule->in_flight(pipeline) * blocks * b.block_bytes + b.ends_bytes;
 }
 
 }  // namespace chorale::plan

@@ -3,7 +3,7 @@
 // simulates exactly.
 //
 //   passes    m micro-batches of (blocks of a stage) + (embedding and head)
-//   bubble    (stages − 1) / chunks passes
+//   bubble    as many passes as the schedule's row says: (stages − 1) / chunks for interleaved
 //   messages  2 · chunks for each micro-batch, counted if they delay the micro-batch
 //   sums      the ring reduction of a rank's gradients, minus the part that passes hide
 #pragma once
@@ -25,7 +25,7 @@ struct BlockEstimate {
 
 class Estimates {
  public:
-  explicit Estimates(const SearchRequest& request) : request_(request) {}
+  explicit Estimates(const SearchRequest& request);
   void estimate(Found& found);  // sets `estimate` and `bytes`
 
  private:
@@ -37,6 +37,7 @@ class Estimates {
   double bytes_of_states(const Found& found, double parameters, double shards) const;
 
   const SearchRequest& request_;
+  const double moments_;  // per parameter, of the optimizer's rule
   std::map<Kind, BlockEstimate> known_;
 };
 

@@ -48,16 +48,15 @@ std::string longest_sequences(const Layout& layout, const OptionsOf& options_of,
   std::vector<Layout> layouts{layout};
   if (layout.context_ranks() > 1) {
     Layout whole = layout;
-    whole["dp"] *= layout.context_ranks();
-    whole["cp"] = 1;
+    whole.size_dividing(Divides::batch) *= layout.context_ranks();
+    whole.size_dividing(Divides::tokens) = 1;
     layouts.push_back(whole);
   }
   const Wording as(format);
   TextTable table({"layout", "recompute", "seq-length"});
   for (const Layout& row : layouts)
-    for (const auto& [name, recompute] :
-         {std::pair{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}) {
-      const std::int64_t tokens = longest(row, options_of, recompute);
+    for (const std::string& name : all_names<Recompute>()) {
+      const std::int64_t tokens = longest(row, options_of, named<Recompute>(name));
       table.add({to_string(row), name, tokens > 0 || as.plain() ? fmt::format("{}", tokens) : "does not fit"});
     }
   return table.print(format, screen_columns());

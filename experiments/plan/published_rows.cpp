@@ -99,20 +99,25 @@ bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) 
 }
 
 // An interleaved schedule takes micro-batches in groups; the group size is the number of stages. Some programs also accept
-// other numbers of micro-batches. The time grows linearly with the number, so it is interpolated or extrapolated from two
-// numbers that the schedule accepts.
+// other numbers of micro-batches. Returns the nearest smaller number that the schedule accepts, or the smallest one.
+std::int64_t accepted_micro_batches(const PlanRequest& request) {
+  const std::int64_t number = micro_batches_of(request.options, request.layout), stages = request.layout.stages();
+  const std::int64_t rest = request.layout.chunks > 1 ? number % stages : 0;
+  return rest == 0 ? number : std::max(stages, number - rest);
+}
+
+// The time grows linearly with the number of micro-batches, so it is interpolated or extrapolated from two numbers that the
+// schedule accepts.
 double seconds_of(const StepRequest& request) {
-  const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
-  const std::int64_t sequences = l.replicas() * o.batch.micro, stages = l.stages(), number = o.batch.global / sequences;
-  const std::int64_t rest = l.chunks > 1 ? number % stages : 0;
-  if (rest == 0) return predict_step(request).seconds;
+  const std::int64_t number = micro_batches_of(request.plan.options, l), near = accepted_micro_batches(request.plan);
+  if (near == number) return predict_step(request).seconds;
   const auto seconds = [&](std::int64_t micro_batches) {
     StepRequest other = request;
-    other.plan.options.batch.global = micro_batches * sequences;
+    other.plan.options = with_micro_batches(std::move(other.plan.options), l, micro_batches);
     return predict_step(other).seconds;
   };
-  const std::int64_t near = std::max(stages, number - rest);
+  const std::int64_t stages = l.stages();
   const double first = seconds(near), more = seconds(near + stages);
   return first + static_cast<double>(number - near) * (more - first) / static_cast<double>(stages);
 }
@@ -123,7 +128,10 @@ double bytes_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const double scores = static_cast<double>(o.batch.micro * o.shape.heads / request.plan.layout.shards()) *
                         static_cast<double>(o.shape.sequence * o.shape.sequence);
-  return static_cast<double>(brief_peak(request.plan, 0)) + (request.system.software.fused_attention ? 0 : 5 * scores);
+  PlanRequest accepted = request.plan;
+  accepted.options = with_micro_batches(std::move(accepted.options), accepted.layout, accepted_micro_batches(request.plan));
+  return static_cast<double>(plan_memory(accepted, 0).peak_bytes) +
+         (request.system.software.fused_attention ? 0 : 5 * scores);
 }
 
 double ptdp_flops(const TrainingOptions& o) {
@@ -136,7 +144,7 @@ PredictedRow predicted(const PublishedSeries& series, StepRequest request, const
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
   const auto ranks = static_cast<double>(l.ranks());
-  const double micro_batches = static_cast<double>(o.batch.global / (l.replicas() * o.batch.micro));
+  const double micro_batches = static_cast<double>(micro_batches_of(o, l));
   PredictedRow row{.seconds = seconds_of(request),
                    .micro_batch = attempt.micro_batch,
                    .layout = to_string(l),

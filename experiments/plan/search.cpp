@@ -24,23 +24,20 @@ StepRequest request_for(const SearchRequest& search, const Found& found) {
   return request;
 }
 
-bool goes_together(const StepRequest& request) {
-  try {
-    const TrainingOptions& o = request.plan.options;
-    check(o, request.plan.layout);
-    return fits(request.plan.layout, {.shape = o.shape,
-                                      .world = request.plan.layout.ranks(),
-                                      .global_batch = o.batch.global,
-                                      .micro_batch = o.batch.micro,
-                                      .one_host = false});
-  } catch (const Error&) {
-    return false;
-  }
+bool is_possible(const StepRequest& request) {
+  const TrainingOptions& o = request.plan.options;
+  const Layout& layout = request.plan.layout;
+  return go_together(o, layout) && fits(layout, {.shape = o.shape,
+                                                 .world = layout.ranks(),
+                                                 .global_batch = o.batch.global,
+                                                 .micro_batch = o.batch.micro,
+                                                 .one_host = false});
 }
 
 double planned_bytes(const StepRequest& step) {
   const std::int64_t last = step.plan.layout.stages() - 1;
-  return static_cast<double>(std::max(brief_peak(step.plan, 0), last > 0 ? brief_peak(step.plan, last) : 0));
+  const auto peak = [&](std::int64_t stage) { return static_cast<double>(plan_memory(step.plan, stage).peak_bytes); };
+  return std::max(peak(0), last > 0 ? peak(last) : 0);
 }
 
 SearchResult search(const SearchRequest& request, Estimates& estimates, const Session& session) {
@@ -50,10 +47,13 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
   std::vector<Found> fit;
   for (std::size_t i = 0; i < all.size(); ++i) {
     progress.update(static_cast<std::int64_t>(i), to_string(all[i].layout));
-    if (!request.wanted(all[i].layout) || !goes_together(request_for(request, all[i]))) continue;
+    if (!is_possible(request_for(request, all[i]))) continue;
     ++result.considered;
     estimates.estimate(all[i]);
-    all[i].bytes <= 1.05 * request.memory ? fit.push_back(std::move(all[i])) : void(++result.too_large);
+    if (all[i].bytes <= 1.05 * request.memory)
+      fit.push_back(std::move(all[i]));
+    else
+      ++result.too_large;
   }
   std::ranges::stable_sort(fit, {}, &Found::estimate);
   std::map<std::array<std::int64_t, most_axes>, int> executed;  // number of executed ways for each division of the ranks
@@ -111,17 +111,14 @@ std::string why_recompute(const SearchRequest& request, const Found& way) {
     with = least <= request.memory ? ", or smaller micro-batches" : " even with micro-batches of 1";
     if (least > request.memory) needed = least;
   }
-  return fmt::format("recompute {}, because {} would need {} of {}{}",
-                     recompute_words[static_cast<std::size_t>(way.recompute)],
-                     recompute_words[static_cast<std::size_t>(lesser.recompute)], words_for_bytes(needed),
-                     words_for_bytes(request.memory), with);
+  return fmt::format("recompute {}, because {} would need {} of {}{}", name_of(way.recompute), name_of(lesser.recompute),
+                     words_for_bytes(needed), words_for_bytes(request.memory), with);
 }
 
 }  // namespace
 
 std::string Found::name() const {
-  return fmt::format("{}, micro-batch {}, recompute {}", to_string(layout), micro_batch,
-                     recompute_words[static_cast<std::size_t>(recompute)]);
+  return fmt::format("{}, micro-batch {}, recompute {}", to_string(layout), micro_batch, name_of(recompute));
 }
 
 std::string print_search(const SearchRequest& request, const std::string& format, const Session& session) {
@@ -129,7 +126,9 @@ std::string print_search(const SearchRequest& request, const std::string& format
   SearchResult result = search(request, estimates, session);
   if (result.considered == 0)
     usage_error("the search considers no way that the flags allow",
-                "it divides ranks among tp within a host, pp, cp, dp and ep, with powers of 2 for chunks and micro-batches",
+                fmt::format("it divides ranks among tp within a host, pp, cp, dp and ep, with powers of 2 for chunks and "
+                            "micro-batches; stages times chunks divide the {} layers",
+                            request.step.plan.options.shape.layers),
                 "give fewer flags for parts of a layout, or plan one layout: --layout");
   if (result.best.empty())
     usage_error(

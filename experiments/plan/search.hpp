@@ -50,8 +50,6 @@ struct Found {
   std::string name() const;        // "dp4.tp8.pp8, micro-batch 1, recompute full"
 };
 
-inline constexpr const char* recompute_words[] = {"none", "selective", "full"};
-
 struct SearchResult {
   std::vector<Found> best;  // executed, fastest first
   std::size_t considered = 0, too_large = 0;

@@ -8,10 +8,9 @@
 namespace chorale::plan {
 namespace {
 
-std::vector<std::int64_t> divisors(std::int64_t of, std::int64_t most) {
-  std::vector<std::int64_t> all;
-  for (std::int64_t i = 1; i <= std::min(of, most); ++i)
-    if (of % i == 0) all.push_back(i);
+std::vector<std::int64_t> divisors_up_to(std::int64_t most, std::int64_t of) {
+  std::vector<std::int64_t> all = divisors(of);
+  std::erase_if(all, [&](std::int64_t divisor) { return divisor > most; });
   return all;
 }
 std::vector<std::int64_t> powers(std::int64_t most) {
@@ -28,8 +27,9 @@ class Space {
 
   std::vector<Found> all() {
     const ModelShape& shape = options_.shape;
-    for (const std::int64_t t : divisors(std::gcd(shape.heads, request_.ranks), request_.step.system.host.accelerators))
-      for (const std::int64_t p : divisors(shape.layers, request_.ranks / t))
+    for (const std::int64_t t :
+         divisors_up_to(request_.step.system.host.accelerators, std::gcd(shape.heads, request_.ranks)))
+      for (const std::int64_t p : divisors_up_to(request_.ranks / t, shape.layers))
         for (const std::int64_t c : powers(shape.sequence >= 8192 ? 8 : 1))
           if (request_.ranks % (t * p * c) == 0) divide(t, p, c, request_.ranks / (t * p * c));
     return std::move(all_);
@@ -39,10 +39,10 @@ class Space {
   void divide(std::int64_t t, std::int64_t p, std::int64_t c, std::int64_t d) {
     if (options_.batch.global % d != 0) return;
     Layout layout;
-    layout["dp"] = d;
-    layout["tp"] = t;
-    layout["pp"] = p;
-    layout["cp"] = c;
+    layout.size_dividing(Divides::batch) = d;
+    layout.size_dividing(Divides::width) = t;
+    layout.size_dividing(Divides::layers) = p;
+    layout.size_dividing(Divides::tokens) = c;
     for (const bool sequence : {false, true})
       for (const int zero : {0, 1, 2, 3})
         for (const std::int64_t chunks : powers(p > 1 ? options_.shape.layers / p : 1)) {
@@ -61,19 +61,19 @@ class Space {
   }
   void experts(Layout layout) {
     const std::int64_t most = options_.shape.experts.count > 0 ? layout.zero_ranks() : 1;
-    for (const std::int64_t e : divisors(std::max<std::int64_t>(1, options_.shape.experts.count), most)) {
-      layout["ep"] = e;
-      layout.schedule = default_schedule(layout.chunks);
-      batches(layout);
-      if (layout.chunks == 1 && layout.stages() > 1) {
-        layout.schedule = "zb-h1";
-        batches(layout);
-      }
+    for (const std::int64_t e : divisors_up_to(most, std::max<std::int64_t>(1, options_.shape.experts.count))) {
+      layout.size_dividing(Divides::experts) = e;
+      schedules(layout);
     }
   }
-  void batches(const Layout& layout) {
-    const std::vector<Found> ways = ways_of(layout, request_);
-    all_.insert(all_.end(), ways.begin(), ways.end());
+  void schedules(Layout layout) {
+    for (const PipelineAlgorithm& row : all_pipeline_schedules()) {
+      if (layout.stages() == 1 && &row != &usual_schedule()) continue;
+      layout.schedule = &row;
+      if (!request_.wanted(layout)) continue;
+      const std::vector<Found> ways = ways_of(layout, request_);
+      all_.insert(all_.end(), ways.begin(), ways.end());
+    }
   }
 
   const SearchRequest& request_;
@@ -90,7 +90,7 @@ std::vector<Found> ways_of(const Layout& layout, const SearchRequest& request) {
   for (const std::int64_t micro : asked > 0 ? std::vector{asked} : powers(most)) {
     if (batch % (layout.replicas() * micro) != 0) continue;
     const std::int64_t micro_batches = batch / (layout.replicas() * micro);
-    if (!find_pipeline_schedule(layout.schedule)->misfit(pipeline_of(layout, micro_batches)).empty()) continue;
+    if (!fits(*layout.schedule, pipeline_of(layout, micro_batches))) continue;
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
       ways.push_back({layout, micro, recompute});
   }

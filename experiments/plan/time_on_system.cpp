@@ -7,6 +7,7 @@
 #include <set>
 
 #include "parallel/pipeline/drawing.hpp"
+#include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -39,17 +40,18 @@ std::set<std::string> axes_of(const ExecutedStep& step) {
 }
 
 // The textbook formula for the time of all passes: (micro-batches + bubble) · the time of a pass on the slowest stage.
-// Returns "" for schedules that split backward passes, because their bubble is smaller.
+// Returns "" for schedules that split backward passes, because their bubble depends on how long each part takes.
 std::string closed_form(const PredictedStep& step, const StepRequest& request) {
   const Layout& l = request.plan.layout;
   const TrainingOptions& o = request.plan.options;
-  if (l.schedule.starts_with("zb")) return "";
+  if (l.schedule->splits) return "";
   double slowest = 0;
   for (const ClassTime& time : step.step.classes)
     slowest =
         std::max(slowest, time.kernels.total() - spent(time, Spent::update) + time.calls + std::max(0.0, time.launching));
-  const double m = static_cast<double>(o.batch.global / (l.replicas() * o.batch.micro));
-  const double bubble = static_cast<double>(l.stages() - 1) / static_cast<double>(l.chunks), pass = slowest / m;
+  const std::int64_t micro_batches = micro_batches_of(o, l);
+  const double m = static_cast<double>(micro_batches), pass = slowest / m;
+  const double bubble = l.schedule->bubble(pipeline_of(l, micro_batches));
   return fmt::format("closed form: ({:g} + {:g}) passes of {} take {}, without calls between ranks\n", m, bubble,
                      human_seconds(pass), human_seconds((m + bubble) * pass));
 }

@@ -74,9 +74,8 @@ std::vector<std::string> columns_of_ways(const SearchRequest& request, const Wor
 std::vector<std::string> row_of_way(const Found& f, const Found& fastest, const SearchRequest& request, const Wording& as) {
   const TrainingOptions& o = request.step.plan.options;
   const double speed = static_cast<double>(o.batch.global * o.shape.sequence) / f.step.seconds;
-  std::vector<std::string> row{to_string(f.layout), std::to_string(f.micro_batch),
-                               recompute_words[static_cast<std::size_t>(f.recompute)], as.seconds(f.step.seconds),
-                               as.plain() ? as.number(speed) : fmt::format("{:.0f}", speed)};
+  std::vector<std::string> row{to_string(f.layout), std::to_string(f.micro_batch), name_of(f.recompute),
+                               as.seconds(f.step.seconds), as.plain() ? as.number(speed) : fmt::format("{:.0f}", speed)};
   if (request.whole.tokens > 0) row.push_back(days_in(f, request, as));
   row.insert(row.end(), {times_the(fastest, f, as), as.share(f.step.mfu()), as.bytes(static_cast<std::int64_t>(f.bytes)),
                          (!as.plain() && is_tight(f, request) ? "! " : "") + as.share(f.bytes / request.capacity),

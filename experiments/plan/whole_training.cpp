@@ -41,15 +41,14 @@ std::string kept_with_zero(const BytesPerParameter& b) {
                      part(b.values + b.gradients, b.all()), part(b.values, b.all()));
 }
 
-// Returns −1 if the bytes are unknown, because the algorithm of a library sent them.
-std::int64_t sent_by_replicas(const RankPlan& plan) {
+// The bytes that a rank sends to other replicas; −1: unknown, because the algorithm of a library sent some of them.
+std::int64_t sent_by_replicas(const RankPlan& plan, const AxisTable& axes) {
   std::int64_t bytes = 0;
-  for (const auto& [axis, account] : plan.axes)
-    for (const Account::Entry& entry : account.entries)
-      if (axis == "dp") {
-        if (entry.bytes < 0) return -1;
-        bytes += entry.bytes;
-      }
+  for (const std::string& axis : axes.names_of(axes.dividing(Divides::batch)))
+    for (const Account::Entry& entry : plan.axes.at(axis).entries) {
+      if (entry.bytes < 0) return -1;
+      bytes += entry.bytes;
+    }
   return bytes;
 }
 
@@ -92,7 +91,8 @@ std::string words_for_zero_traffic(const PlanRequest& request, const RankPlan& p
   plain.layout.zero = 0;
   plain.options.offload = {};
   plain.options.memory.limit = 0;
-  const std::int64_t with = sent_by_replicas(planned), without = sent_by_replicas(plan_rank(plain, rank_of_stage(l, 0)));
+  const std::int64_t with = sent_by_replicas(planned, *l.axes);
+  const std::int64_t without = sent_by_replicas(plan_rank(plain, rank_of_stage(l, 0)), *l.axes);
   if (with <= 0 || without <= 0) return "";
   return fmt::format("ZeRO-{} sends {:.4g} times the bytes of plain replicas", l.zero,
                      static_cast<double>(with) / static_cast<double>(without));

@@ -14,7 +14,8 @@ namespace chorale::prove {
 namespace {
 
 std::vector<ParameterPointer> in_backward_order(const ModelShape& shape, std::int64_t tensor_ranks) {
-  std::vector<ParameterPointer> all = build_gpt(shape, Recompute::none, {0, tensor_ranks}, {.axes = {"ep"}}).parameters();
+  const Sharding experts{.axes = all_axes().names_of(all_axes().dividing(Divides::experts, expert_grid))};
+  std::vector<ParameterPointer> all = build_gpt(shape, Recompute::none, {0, tensor_ranks}, experts).parameters();
   std::reverse(all.begin(), all.end());
   return all;
 }

@@ -61,7 +61,7 @@ std::vector<Variation> of_schedules() {
   std::vector<Variation> all;
   for (const PipelineAlgorithm& schedule : all_pipeline_schedules())
     all.push_back({fmt::format("schedule {}", schedule.name), [&schedule](Case& row) {
-                     row.layout.schedule = schedule.name;
+                     row.layout.schedule = &schedule;
                      row.layout.chunks = schedule.least_chunks;
                      return row.layout.stages() > 1;
                    }});
@@ -83,12 +83,10 @@ std::vector<Variation> of_orders() {
 }
 
 std::vector<Variation> of_recomputing() {
-  const std::pair<const char*, Recompute> ways[] = {
-      {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
   std::vector<Variation> all;
-  for (const auto& [name, recompute] : ways)
+  for (const std::string& name : all_names<Recompute>())
     all.push_back(always(fmt::format("recompute {}", name),
-                         [recompute = recompute](Case& row) { row.options.recompute = recompute; }));
+                         [way = named<Recompute>(name)](Case& row) { row.options.recompute = way; }));
   return all;
 }
 

@@ -11,8 +11,7 @@ void report_attention_balance(RunRecord& run, const Training& training) {
   if (!run.recorder) return;
   std::vector<double> places, pairs, seconds;
   for (std::size_t rank = 0; rank < works.size(); ++rank) {
-    const Coordinates place = coordinates_of(layout, static_cast<std::int64_t>(rank));
-    places.push_back(static_cast<double>(place[layout.axes->row_of("cp")]));
+    places.push_back(static_cast<double>(context_rank_of(layout, static_cast<std::int64_t>(rank))));
     pairs.push_back(works[rank].pairs);
     seconds.push_back(works[rank].seconds);
   }

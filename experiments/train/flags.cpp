@@ -68,7 +68,7 @@ BatchOptions Flags::batch_on(const Layout& layout) const {
   else if (accumulation_)
     batch.micro = batch.global / (steps * replicas);
   else
-    batch.micro = layout.stages() > 1 ? 1 : std::max<std::int64_t>(1, batch.global / replicas);
+    batch.micro = default_micro_batch(layout, batch.global);
   if (!accumulation_ || (batch.micro * steps * replicas == batch.global && batch.micro > 0)) return batch;
   const std::string micro = micro_batch_ ? fmt::format("micro-batch-size {} × ", *micro_batch_) : "";
   const std::int64_t whole = std::max<std::int64_t>(batch.micro, 1) * steps * replicas;

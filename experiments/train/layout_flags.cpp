@@ -91,7 +91,8 @@ AxisOrder order_of(const std::vector<std::string>& words) {
 
 void LayoutFlags::declare(Options& o) {
   options_ = &o;
-  const auto pipeline = has_more_than_one([](const Layout& l) { return l.stages(); }, "the layout has no pipeline");
+  const auto has_stages = has_more_than_one([](const Layout& l) { return l.stages(); }, "the layout has no pipeline");
+  const auto pipeline = [this, has_stages] { return search_ && *search_ ? std::string() : has_stages(); };
   o.section("layout");
   const std::string or_all = takes_all_ ? "; all: a table of every legal layout" : "";
   o.add("layout", word_,
@@ -151,7 +152,7 @@ bool LayoutFlags::outranks(const std::string& flag) const {
   return options_->find(flag)->source >= options_->find("layout")->source;
 }
 
-bool LayoutFlags::allows(const Layout& layout) const {
+bool LayoutFlags::allows(const Layout& layout, ListedIn list) const {
   for (std::size_t row = 0; row < all_axes().size(); ++row)
     if (sizes_[row] && layout.sizes[row] != sizes_[row]) return false;
   if (shard_size_ && (layout.zero == 0 || layout.zero_ranks() != shard_size_)) return false;
@@ -160,8 +161,7 @@ bool LayoutFlags::allows(const Layout& layout) const {
   if (sequence_ && !layout.sequence) return false;
   if (layout.stages() == 1) return true;
   if (chunks_ && layout.chunks != chunks_) return false;
-  // The schedule `naive` is for teaching, so it is included only if the user requested it.
-  return schedule_ == "auto" ? layout.schedule != "naive" : layout.schedule == schedule_;
+  return schedule_ == "auto" ? layout.schedule->listed_in >= list : layout.schedule->name == schedule_;
 }
 
 LayoutWord LayoutFlags::word() const {
@@ -187,11 +187,11 @@ Layout LayoutFlags::asked(const LayoutWord& word) const {
     layout.order = order;
   const std::int64_t chunks = counts("virtual-stages", word, "v") ? chunks_ : 0;
   if (chunks) layout.chunks = chunks;
-  if (chunks > 1 && layout.schedule == default_schedule(1)) layout.schedule = default_schedule(chunks);
-  if (chunks == 1 && layout.schedule == default_schedule(2)) layout.schedule = default_schedule(1);
   if (schedule_ != "auto" && counts("schedule", word, "schedule")) {
-    layout.schedule = schedule_;
-    if (chunks == 0 && layout.chunks == 1) layout.chunks = find_pipeline_schedule(schedule_)->least_chunks;
+    layout.schedule = find_pipeline_schedule(schedule_);
+    if (chunks == 0 && layout.chunks == 1) layout.chunks = layout.schedule->least_chunks;
+  } else if (chunks && !word.named.contains("schedule")) {
+    layout.schedule = &usual_schedule(chunks);
   }
   return layout;
 }
@@ -203,7 +203,9 @@ Layout LayoutFlags::with_shards(Layout layout, const LayoutWord& word) const {
                 "give one of the two");
   const char* const flag = hpz_ ? "hpz" : "shard-size";
   const std::int64_t size = hpz_ ? hpz_ : shard_size_;
-  if (size == 0 || !counts(flag, word, "rep")) return layout;
+  const std::vector<std::string> repeating = all_axes().names_of(all_axes().repeating());
+  const auto is_overridden = [&](const std::string& axis) { return !counts(flag, word, axis); };
+  if (size == 0 || std::ranges::any_of(repeating, is_overridden)) return layout;
   layout = with_zero_ranks(std::move(layout), size, flag);
   if (hpz_) layout.hpz = true;
   for (std::size_t row = 0; row < all_axes().size(); ++row)

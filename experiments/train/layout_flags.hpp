@@ -37,7 +37,11 @@ class LayoutFlags : public AskedLayout {
   void take_simulated() { takes_simulated_ = true; }
   std::string simulated() const;
   bool all() const override { return takes_all_ && word_ == "all"; }
-  bool allows(const Layout& layout) const;                 // with --layout all: whether the other flags allow this layout
+  // While `search` is true, the layout is searched for, so flags of a pipeline have an effect without --pp.
+  void search_if(const bool& search) { search_ = &search; }
+  // With --layout all or a search: whether the other flags allow this layout. Without --schedule, they allow only the
+  // schedules of this list.
+  bool allows(const Layout& layout, ListedIn list = ListedIn::tables) const;
   Layout asked() const override { return asked(word()); }  // the given layout; a size of 0 must still be inferred
   // The number of ranks in the launch. Without a launcher, only MPI knows this number; the result is then the smallest
   // number of ranks that the layout needs.
@@ -64,6 +68,7 @@ class LayoutFlags : public AskedLayout {
   }
   bool outranks(const std::string& flag) const;  // whether the flag's source has at least the layout word's precedence
   const Options* options_ = nullptr;             // the declared options, to find the source of each value
+  const bool* search_ = nullptr;
   std::string word_, schedule_ = "auto";
   std::optional<std::int64_t> zero_;
   std::array<std::int64_t, most_axes> sizes_{};         // indexed by row of the axis table; 0: from the layout word

@@ -75,6 +75,15 @@ const AxisTable& all_axes() {
   return table;
 }
 
+AxisTable::AxisTable(std::initializer_list<AxisRow> rows) {
+  for (const AxisRow& row : rows) add(row);
+}
+
+void AxisTable::add(const AxisRow& row) {
+  require(size() < most_axes, "the table of axes has no room for {}: most_axes is {}", row.name, most_axes);
+  rows_.push_back(row);
+}
+
 AxisOrder AxisTable::parse_order(std::string_view text, char separator) const {
   const std::vector<std::string> known = names_of(in_grids(dense_grid)),
                                  example{names_of(dividing(Divides::width)).front(), known.front()};

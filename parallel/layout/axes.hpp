@@ -71,8 +71,8 @@ using AxisOrder = std::vector<std::string>;  // axes of the dense grid; empty: t
 // Rows in the order of layout words. A table must outlive all layouts that refer to it.
 class AxisTable {
  public:
-  AxisTable(std::initializer_list<AxisRow> rows) : rows_(rows) {}
-  void add(const AxisRow& row) { rows_.push_back(row); }
+  AxisTable(std::initializer_list<AxisRow> rows);
+  void add(const AxisRow& row);  // throws if the table already has `most_axes` rows
 
   std::size_t size() const { return rows_.size(); }
   const AxisRow& operator[](std::size_t row) const { return rows_[row]; }

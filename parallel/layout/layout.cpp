@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "layers/context.hpp"
@@ -28,15 +30,14 @@ Layout with_rest(Layout layout, std::int64_t world) {
   return layout;
 }
 
-std::vector<std::int64_t> divisors(std::int64_t n) {
-  std::vector<std::int64_t> small, large;
-  for (std::int64_t d = 1; d * d <= n; ++d) {
-    if (n % d != 0) continue;
-    small.push_back(d);
-    if (d * d < n) large.insert(large.begin(), n / d);
-  }
-  small.insert(small.end(), large.begin(), large.end());
-  return small;
+constexpr std::int64_t most_ranks = std::numeric_limits<int>::max();  // a rank number is an int
+
+[[noreturn]] void refuse_product(const Layout& layout, AxisSet set) {
+  std::vector<std::string> sizes;
+  for (const std::string& name : layout.axes->names_of(set))
+    if (layout[name] != 1) sizes.push_back(fmt::format("{} {}", name, layout[name]));
+  usage_error("the layout has more ranks than there can be", join(sizes, " × "),
+              fmt::format("take a layout of at most {} ranks", most_ranks));
 }
 
 using Largest = std::map<Divides, std::int64_t>;  // the largest size of axes that divide this quantity; no entry: no limit
@@ -147,10 +148,24 @@ std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits
 
 }  // namespace
 
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(d);
+    if (d * d < n) large.insert(large.begin(), n / d);
+  }
+  small.insert(small.end(), large.begin(), large.end());
+  return small;
+}
+
 std::int64_t Layout::along(AxisSet set) const {
   std::int64_t product = 1;
-  for (std::size_t row = 0; row < axes->size(); ++row)
-    if (contains(set, row)) product *= size(row);
+  for (std::size_t row = 0; row < axes->size(); ++row) {
+    if (!contains(set, row)) continue;
+    product *= size(row);
+    if (product > most_ranks) refuse_product(*this, set);
+  }
   return product;
 }
 
@@ -204,6 +219,16 @@ std::int64_t& Layout::operator[](std::string_view axis) {
   return sizes[row];
 }
 
+std::int64_t& Layout::size_dividing(Divides what) {
+  std::optional<std::size_t> found;
+  for (std::size_t row = 0; row < axes->size(); ++row) {
+    const AxisRow& axis = (*axes)[row];
+    if (axis.divides == what && !axis.follows() && (!found || axis.takes_rest)) found = row;
+  }
+  require(found.has_value(), "no axis divides this quantity");
+  return sizes[*found];
+}
+
 bool Layout::operator==(const Layout& other) const {
   const auto fields = [](const Layout& l) {
     return std::tie(l.axes, l.sizes, l.zero, l.hpz, l.sequence, l.schedule, l.chunks);
@@ -250,8 +275,8 @@ Layout inferred(Layout layout, const LayoutLimits& limits) {
   layout = with_rest(layout, limits.world);
   if (!check_rest(layout, limits.world)) return layout;
   LayoutLimits others = limits;
-  others.world = std::max(limits.world, layout.ranks());  // without a launcher, the layout determines how many ranks to
-                                                          // start
+  // Without a launcher, the layout determines how many ranks to start.
+  others.world = std::max(limits.world, layout.ranks());
   require_fits(layout, others);
   return layout;
 }

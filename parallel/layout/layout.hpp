@@ -21,25 +21,25 @@
 
 namespace chorale {
 
-// The pipeline schedule of a layout word that names no schedule. `chunks`: the number of model chunks per stage.
-std::string default_schedule(std::int64_t chunks);
-
 struct Layout {
   const AxisTable* axes = &all_axes();
-  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};  // by row of `axes`; 0: to be inferred. Always 1
-                                                                         // if the axis follows(): see size()
-  int zero = 0;                                                          // ZeRO stage, 0 to 3
-  bool hpz = false;                                                      // ZeRO-3 also shards along rep, and each group
-                                                                         // keeps a copy
-  bool sequence = false;                                                 // sequence parallelism over the tensor axis
-  std::string schedule = default_schedule(1);                            // the pipeline schedule's name in its table
-  std::int64_t chunks = 1;                                               // model chunks per stage
-  AxisOrder order = {};                                                  // nesting of the axes; empty: the usual order
+  // By row of `axes`; 0: to be inferred. Always 1 if the axis follows(): see size().
+  std::array<std::int64_t, most_axes> sizes = {1, 1, 1, 1, 1, 1, 1, 1};
+  int zero = 0;           // ZeRO stage, 0 to 3
+  bool hpz = false;       // ZeRO-3 also shards along rep, and each group keeps a copy
+  bool sequence = false;  // sequence parallelism over the tensor axis
+  const PipelineAlgorithm* schedule = &usual_schedule();
+  std::int64_t chunks = 1;  // model chunks per stage
+  AxisOrder order = {};     // nesting of the axes; empty: the usual order
 
   std::int64_t& operator[](std::string_view axis);  // throws if the axis's size follows from other sizes
   std::int64_t operator[](std::string_view axis) const { return size(axes->row_of(axis)); }
+  // The size of the axis that divides this quantity. Of several such axes, it is the one whose size can be inferred.
+  std::int64_t& size_dividing(Divides what);
   std::int64_t size(std::size_t row) const;  // sizes[row], or computed from other sizes if the axis follows(); 0: unknown
-  std::int64_t along(AxisSet set) const;     // the product of these axes' sizes; 0 until all are inferred
+  // The product of these axes' sizes; 0 until all are inferred. Throws a usage error if the product is larger than any
+  // number of ranks can be.
+  std::int64_t along(AxisSet set) const;
   std::int64_t replicas() const { return along(axes->dividing(Divides::batch)); }
   std::int64_t shards() const { return along(axes->dividing(Divides::width)); }
   std::int64_t context_ranks() const { return along(axes->dividing(Divides::tokens)); }
@@ -87,12 +87,16 @@ PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 // The model, batch and world that a layout must fit.
 struct LayoutLimits {
   ModelShape shape;
-  std::int64_t world = 1, global_batch = 1,
-               micro_batch = 0;  // sequences; 0: one sequence in a pipeline, otherwise the replica's share of the batch
+  std::int64_t world = 1, global_batch = 1;
+  std::int64_t micro_batch = 0;  // sequences; 0: default_micro_batch()
   const AxisTable* axes = &all_axes();
   ContextOptions context = {};  // how ranks divide the tokens of a sequence
   bool one_host = true;         // false: it is not known yet which ranks share a host
 };
+
+// The number of sequences in a micro-batch if the user gives none: one in a pipeline, otherwise a replica's share of the
+// batch.
+std::int64_t default_micro_batch(const Layout& layout, std::int64_t global_batch);
 
 // Throws a usage error if the layout does not fit. The error suggests the nearest layouts that fit the same number of ranks.
 void require_fits(const Layout& layout, const LayoutLimits& limits);
@@ -109,6 +113,7 @@ Layout with_zero_ranks(Layout layout, std::int64_t ranks, const char* flag = "sh
 // layer, only stages 0 and 3 are listed. Layouts in which rep repeats groups of one rank are left out, because the same
 // ranks without ZeRO send just as much.
 std::vector<Layout> all_layouts(const LayoutLimits& limits);
+std::vector<std::int64_t> divisors(std::int64_t n);  // in ascending order: the sizes that an axis of n ranks can have
 // The legal orders of all axes with more than one rank; the usual order is the first.
 std::vector<AxisOrder> orders_of(const Layout& layout);
 

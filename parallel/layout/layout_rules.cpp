@@ -111,12 +111,10 @@ MaybeMisfit check_batch(const Layout& l, const LayoutLimits& limits) {
 MaybeMisfit check_schedule(const Layout& l, const LayoutLimits& limits) {
   if (l.stages() == 1 && l.schedule == Layout{}.schedule) return {};
   if (l.stages() == 1)
-    return Misfit{"only a pipeline has a schedule", fmt::format("schedule is {}, pipeline 1", l.schedule)};
-  const PipelineAlgorithm* const row = find_pipeline_schedule(l.schedule);
-  const std::int64_t micro_batches = limits.global_batch / batch_unit(l, limits);
-  const std::string why = row ? row->misfit({l.stages(), micro_batches, l.chunks}) : "there is no schedule of that name";
+    return Misfit{"only a pipeline has a schedule", fmt::format("schedule is {}, pipeline 1", l.schedule->name)};
+  const std::string why = l.schedule->misfit(pipeline_of(l, limits.global_batch / batch_unit(l, limits)));
   if (why.empty()) return {};
-  return Misfit{fmt::format("the schedule {} does not fit", l.schedule), why};
+  return Misfit{fmt::format("the schedule {} does not fit", l.schedule->name), why};
 }
 
 MaybeMisfit check_context(const Layout& l, const LayoutLimits& limits) {
@@ -140,8 +138,7 @@ MaybeMisfit check_sequence(const Layout& l, const LayoutLimits& limits) {
   if (!l.sequence) return {};
   if (l.shards() == 1)
     return Misfit{"sequence parallelism divides tokens among tensor ranks", "tensor is 1: there is only one tensor rank"};
-  const std::int64_t share = l.stages() > 1 ? 1 : limits.global_batch / l.replicas();
-  const std::int64_t micro = limits.micro_batch > 0 ? limits.micro_batch : share;
+  const std::int64_t micro = limits.micro_batch > 0 ? limits.micro_batch : default_micro_batch(l, limits.global_batch);
   const TokenCut cut(limits.shape.sequence, l.context_ranks(), limits.context.cut);
   for (std::int64_t rank = 0; rank < cut.ranks(); ++rank)
     if (const std::int64_t tokens = cut.tokens(rank); micro * tokens % l.shards() != 0)
@@ -201,7 +198,10 @@ MaybeMisfit misfit_of_cut(const ContextOptions& context, const ModelShape& s, co
       "--context-cut zigzag, or --context-scheme ring"};
 }
 
-// The number of sequences that all replicas process at once. The batch must be a multiple of it.
+std::int64_t default_micro_batch(const Layout& l, std::int64_t global_batch) {
+  return l.stages() > 1 ? 1 : std::max<std::int64_t>(1, global_batch / l.replicas());
+}
+
 std::int64_t batch_unit(const Layout& l, const LayoutLimits& limits) {
   return l.replicas() * std::max<std::int64_t>(1, limits.micro_batch);
 }

@@ -16,7 +16,7 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t most = 1'000'000;  // the largest axis size; the product of three such sizes does not overflow
+constexpr std::int64_t most = 1'000'000;  // the largest axis size; Layout::along() checks products of sizes
 
 // A part that has a number: an axis, z or v.
 struct Numbered {
@@ -54,7 +54,8 @@ std::string in_our_words(const AxisTable& axes, const std::string& word) {
   if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // these words mean that dp has all ranks
   if (tidy == word) return "";
   try {
-    return parse_layout(tidy, 0, axes), tidy;
+    parse_layout(tidy, 0, axes);
+    return tidy;
   } catch (const Error&) {
     return "";
   }
@@ -89,13 +90,23 @@ std::int64_t number_of(const AxisTable& axes, const std::string& word, const Wor
 // Stores one part in the layout. Returns the part's kind, so that the caller can find repeated parts.
 std::string take(const std::string& word, const WordPart& part, Layout& layout) {
   const AxisTable& axes = *layout.axes;
-  const std::vector<std::string> schedules = schedule_names();
-  if (std::count(schedules.begin(), schedules.end(), part.text)) return layout.schedule = part.text, "schedule";
-  if (part.text == "sp") return layout.sequence = true, "sp";
-  if (part.text == "hpz") return layout.hpz = true, "hpz";
+  if (const PipelineAlgorithm* const schedule = find_pipeline_schedule(part.text)) {
+    layout.schedule = schedule;
+    return "schedule";
+  }
+  if (part.text == "sp") {
+    layout.sequence = true;
+    return "sp";
+  }
+  if (part.text == "hpz") {
+    layout.hpz = true;
+    return "hpz";
+  }
   const std::size_t hyphen = part.text.find('-');
-  if (hyphen != std::string::npos && std::ranges::count(axes, part.text.substr(0, hyphen), &AxisRow::name))
-    return layout.order = axes.parse_order(part.text, '-'), "order";
+  if (hyphen != std::string::npos && std::ranges::count(axes, part.text.substr(0, hyphen), &AxisRow::name)) {
+    layout.order = axes.parse_order(part.text, '-');
+    return "order";
+  }
   for (const Numbered& kind : numbered_parts(axes)) {
     if (part.letters != kind.letters) continue;
     const std::int64_t value = number_of(axes, word, part, kind);
@@ -118,16 +129,8 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-std::string default_schedule(std::int64_t chunks) {
-  if (chunks > 1)
-    for (const PipelineAlgorithm& row : all_pipeline_schedules())
-      if (row.least_chunks > 1) return row.name;
-  return "1f1b";
-}
-
 PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches) {
-  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
-  return {layout.stages(), micro_batches, layout.chunks, row ? row->placement : &around};
+  return {layout.stages(), micro_batches, layout.chunks, layout.schedule->placement};
 }
 
 std::string to_string(const Layout& layout) {
@@ -141,10 +144,9 @@ std::string to_string(const Layout& layout) {
   if (layout.zero != plain.zero) word += fmt::format(".z{}", layout.zero);
   if (layout.hpz) word += ".hpz";
   if (layout.sequence) word += ".sp";
-  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.schedule);
-  if (layout.chunks != plain.chunks || (row && row->least_chunks > 1)) word += fmt::format(".v{}", layout.chunks);
-  // The default schedule depends on the number of chunks, so a word with several chunks always names its schedule.
-  if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += "." + layout.schedule;
+  if (layout.chunks != plain.chunks || layout.schedule->least_chunks > 1) word += fmt::format(".v{}", layout.chunks);
+  // The usual schedule depends on the number of chunks, so a word with several chunks always names its schedule.
+  if (layout.schedule != plain.schedule || layout.chunks != plain.chunks) word += fmt::format(".{}", layout.schedule->name);
   if (!layout.has_usual_order()) word += "." + join(layout.outwards_in(), "-");
   return word;
 }
@@ -160,8 +162,8 @@ LayoutWord read_layout_word(const std::string& word, const AxisTable& axes) {
     if (!read.named.insert(what).second)
       refuse_part(axes, word, part, what == "schedule" || what == "order" ? "is a second " + what : "is given twice");
   }
-  if (!read.named.contains("schedule")) layout.schedule = default_schedule(layout.chunks);
-  if (!read.named.contains("v")) layout.chunks = find_pipeline_schedule(layout.schedule)->least_chunks;
+  if (!read.named.contains("schedule")) layout.schedule = &usual_schedule(layout.chunks);
+  if (!read.named.contains("v")) layout.chunks = layout.schedule->least_chunks;
   return read;
 }
 

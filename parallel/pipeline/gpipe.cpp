@@ -8,14 +8,26 @@
 #include "parallel/pipeline/schedule.hpp"
 
 namespace chorale::pipelines {
+namespace {
 
-PipelineSchedule gpipe(const PipelineShape& shape) {
+PipelineSchedule plan_gpipe(const PipelineShape& shape) {
   PipelineSchedule schedule(shape);
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     for (std::int64_t k = 0; k < shape.micro_batches; ++k) schedule.forward(stage, k);
     for (std::int64_t k = 0; k < shape.micro_batches; ++k) schedule.backward(stage, k);
   }
   return schedule;
+}
+
+}  // namespace
+
+PipelineAlgorithm gpipe() {
+  return {.name = "gpipe",
+          .make = plan_gpipe,
+          .about = "all forward passes, then all backward passes; every activation is kept",
+          .bubble = [](const PipelineShape& s) { return static_cast<double>(s.stages - 1); },
+          .in_flight = [](const PipelineShape& s) { return static_cast<double>(s.micro_batches); },
+          .listed_in = ListedIn::tables};
 }
 
 }  // namespace chorale::pipelines

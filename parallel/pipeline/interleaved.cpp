@@ -1,9 +1,8 @@
 // Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM): each of p stages has v chunks of the model, so a stage's first
 // result is ready in 1/v of the time. Micro-batches run in groups of p. In the forward pass, a group goes through the first
 // chunk of every stage, then through the second, and so on. The backward pass goes from the last chunk to the first. The
-// bubble is divided by v. In return, v times as many messages are sent, and stage r keeps the activations of up to 2(p−r−1)
-// +
-// (v−1)p + 1 chunks.
+// bubble is divided by v. In return, v times as many messages are sent, and stage r keeps the activations of up to
+// 2(p−r−1) + (v−1)p + 1 chunks.
 //
 //   stage 0   F0a F1a F0b F1b ·   B0b ·   B1b B0a B1a     a: chunks in the model's first half, b: in its second
 //   stage 1   ·   F0a F1a F0b B0b F1b B1b B0a B1a ·
@@ -33,6 +32,8 @@ PipelineSchedule plan(const PipelineShape& shape) {
   return schedule;
 }
 
+double real(std::int64_t n) { return static_cast<double>(n); }
+
 std::string misfit(const PipelineShape& shape) {
   if (shape.chunks < 2) return "it needs two or more chunks per stage; with one it would be 1f1b";
   if (shape.micro_batches % shape.stages == 0) return "";
@@ -45,8 +46,14 @@ PipelineAlgorithm interleaved() {
   return {.name = "interleaved",
           .make = plan,
           .about = "1f1b over several chunks per stage: a smaller bubble, more messages",
+          .bubble = [](const PipelineShape& s) { return real(s.stages - 1) / real(s.chunks); },
+          .in_flight =
+              [](const PipelineShape& s) {
+                return std::min(real(s.micro_batches), real(s.stages) + real(s.stages - 1) / real(s.chunks));
+              },
           .misfit = misfit,
-          .least_chunks = 2};
+          .least_chunks = 2,
+          .usual = true};
 }
 
 }  // namespace chorale::pipelines

@@ -6,8 +6,9 @@
 #include "parallel/pipeline/schedule.hpp"
 
 namespace chorale::pipelines {
+namespace {
 
-PipelineSchedule naive(const PipelineShape& shape) {
+PipelineSchedule plan_naive(const PipelineShape& shape) {
   PipelineSchedule schedule(shape);
   for (std::int64_t stage = 0; stage < shape.stages; ++stage)
     for (std::int64_t k = 0; k < shape.micro_batches; ++k) {
@@ -15,6 +16,17 @@ PipelineSchedule naive(const PipelineShape& shape) {
       schedule.backward(stage, k);
     }
   return schedule;
+}
+
+}  // namespace
+
+PipelineAlgorithm naive() {
+  return {.name = "naive",
+          .make = plan_naive,
+          .about = "one micro-batch at a time goes forward and backward through all stages",
+          .bubble = [](const PipelineShape& s) { return static_cast<double>((s.stages - 1) * s.micro_batches); },
+          .in_flight = [](const PipelineShape&) { return 1.0; },
+          .listed_in = ListedIn::none};
 }
 
 }  // namespace chorale::pipelines

@@ -9,8 +9,9 @@
 #include "parallel/pipeline/schedule.hpp"
 
 namespace chorale::pipelines {
+namespace {
 
-PipelineSchedule one_f_one_b(const PipelineShape& shape) {
+PipelineSchedule plan_1f1b(const PipelineShape& shape) {
   PipelineSchedule schedule(shape);
   const std::int64_t m = shape.micro_batches;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
@@ -21,6 +22,17 @@ PipelineSchedule one_f_one_b(const PipelineShape& shape) {
     }
   }
   return schedule;
+}
+
+}  // namespace
+
+PipelineAlgorithm one_f_one_b() {
+  return {.name = "1f1b",
+          .make = plan_1f1b,
+          .about = "forward and backward passes alternate as early as possible; few activations are kept",
+          .bubble = [](const PipelineShape& s) { return static_cast<double>(s.stages - 1); },
+          .in_flight = [](const PipelineShape& s) { return static_cast<double>(std::min(s.micro_batches, s.stages)); },
+          .usual = true};
 }
 
 }  // namespace chorale::pipelines

@@ -50,8 +50,8 @@ struct PipelineShape {
 };
 
 struct PipelineSchedule : PipelineShape {
-  explicit PipelineSchedule(const PipelineShape& shape, bool splits_backward = false)
-      : PipelineShape(shape), splits(splits_backward), actions(static_cast<std::size_t>(shape.stages)) {}
+  explicit PipelineSchedule(const PipelineShape& shape)
+      : PipelineShape(shape), actions(static_cast<std::size_t>(shape.stages)) {}
 
   void forward(std::int64_t stage, std::int64_t micro_batch, std::int64_t chunk = 0) {
     add(stage, {Pass::forward, micro_batch, chunk});
@@ -63,7 +63,7 @@ struct PipelineSchedule : PipelineShape {
     add(stage, {Pass::weights, micro_batch, chunk});
   }
 
-  bool splits;                                       // whether weight gradients are separate actions
+  bool splits = false;                               // whether weight gradients are separate actions
   std::vector<std::vector<PipelineAction>> actions;  // indexed by stage; each list is in order
 
  private:
@@ -87,23 +87,46 @@ std::string label_of(const PipelineAction& action, std::int64_t chunks);
 std::string name_of(const PipelineAction& action, std::int64_t chunks);  // "F3", "B3a"
 std::string describe(const PipelineSchedule& schedule);                  // one line per stage
 
-// A row of the table of schedules. To add a schedule, add a file in this folder, and its declaration and table row in
-// schedules.cpp. Tests, `show` and `verify` cover every row.
+// The widest list that contains a schedule which the user has not named.
+enum class ListedIn : std::uint8_t {
+  none,    // the schedule only teaches
+  tables,  // tables of all layouts, but no search, because another schedule is as fast and keeps fewer activations
+  searches
+};
+
+std::string wants_one_chunk(const PipelineShape& shape);  // the `misfit` of most schedules
+
+// A row of the table of schedules. To add a schedule, add a file in this folder that ends with the row, and the row's
+// declaration and place in schedules.cpp. Layout words, `plan --search`, `show`, `verify` and tests cover every row.
 struct PipelineAlgorithm {
   const char* name;
-  PipelineSchedule (*make)(const PipelineShape&);  // a pure function; use plan(), which also sets the placement
+  PipelineSchedule (*make)(const PipelineShape&);  // a pure function; use plan(), which also sets what the row says
   const char* about;                               // one line for `show pipeline`
-  std::string (*misfit)(const PipelineShape&);     // "", or why the schedule does not fit this shape
-  std::int64_t least_chunks = 1;                   // minimum number of chunks per stage
+  // The time in which a stage is idle during a step, in micro-batches of a stage: the time of one micro-batch's passes
+  // through all chunks of a stage. All stages are alike, and F, B and W take equally long.
+  double (*bubble)(const PipelineShape&);
+  // The largest number of micro-batches whose activations a stage keeps at once. With several chunks, each chunk counts as
+  // its share of a micro-batch.
+  double (*in_flight)(const PipelineShape&);
+  std::string (*misfit)(const PipelineShape&) = wants_one_chunk;  // "", or why the schedule does not fit this shape
+  std::int64_t least_chunks = 1;                                  // minimum number of chunks per stage
   const Placement* placement = &around;
+  bool splits = false;  // whether weight gradients are separate actions
+  bool usual = false;   // whether a layout with at least `least_chunks` chunks has this schedule if it names none
+  ListedIn listed_in = ListedIn::searches;
 
-  PipelineSchedule plan(PipelineShape shape) const { return shape.placement = placement, make(shape); }
+  PipelineSchedule plan(PipelineShape shape) const {
+    shape.placement = placement;
+    PipelineSchedule schedule = make(shape);
+    schedule.splits = splits;
+    return schedule;
+  }
 };
 
 inline bool fits(const PipelineAlgorithm& row, const PipelineShape& shape) { return row.misfit(shape).empty(); }
-std::string wants_one_chunk(const PipelineShape& shape);  // the `misfit` of most schedules
 
 const std::vector<PipelineAlgorithm>& all_pipeline_schedules();
 const PipelineAlgorithm* find_pipeline_schedule(const std::string& name);  // nullptr if there is none
+const PipelineAlgorithm& usual_schedule(std::int64_t chunks = 1);          // of layouts that name no schedule
 
 }  // namespace chorale

@@ -14,6 +14,7 @@
 // is used, so empty slots take no time.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "parallel/pipeline/schedule.hpp"
@@ -29,7 +30,7 @@ const Placement down_and_up{
 };
 
 PipelineSchedule plan_v_min(const PipelineShape& shape) {
-  PipelineSchedule schedule(shape, true);
+  PipelineSchedule schedule(shape);
   const std::int64_t p = shape.stages, period = 6, turn = 2 * p + (2 * p % period == 0 ? 2 : 0);
   for (std::int64_t stage = 0; stage < p; ++stage) {
     std::map<std::int64_t, PipelineAction> slots;
@@ -55,6 +56,16 @@ std::string v_min_misfit(const PipelineShape& shape) {
   return shape.chunks == 2 ? "" : fmt::format("it takes two chunks per stage, not {}", shape.chunks);
 }
 
+// The exact value of the 2p units above: the ends of the pattern save 2.5 units, or 1.5 if backward passes come later.
+double bubble_of_v_min(const PipelineShape& s) {
+  const double ends = s.stages % 3 == 0 && s.micro_batches > 1 ? 1.5 : 2.5;
+  return s.stages == 1 ? 0 : (2 * static_cast<double>(s.stages) - ends) / 3;
+}
+
+double v_min_in_flight(const PipelineShape& s) {
+  return std::min(static_cast<double>(s.micro_batches), (static_cast<double>(s.stages) + 4) / 3);
+}
+
 }  // namespace
 
 PipelineAlgorithm v_min() {
@@ -63,9 +74,12 @@ PipelineAlgorithm v_min() {
           .about =
               "the model goes down p stages and back up: about two thirds of 1f1b's bubble, p/3 + 1 instead of p "
               "micro-batches in flight",
+          .bubble = bubble_of_v_min,
+          .in_flight = v_min_in_flight,
           .misfit = v_min_misfit,
           .least_chunks = 2,
-          .placement = &down_and_up};
+          .placement = &down_and_up,
+          .splits = true};
 }
 
 }  // namespace chorale::pipelines

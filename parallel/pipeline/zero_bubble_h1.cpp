@@ -14,9 +14,10 @@
 #include "parallel/pipeline/schedule.hpp"
 
 namespace chorale::pipelines {
+namespace {
 
-PipelineSchedule zero_bubble_h1(const PipelineShape& shape) {
-  PipelineSchedule schedule(shape, true);
+PipelineSchedule plan_zero_bubble(const PipelineShape& shape) {
+  PipelineSchedule schedule(shape);
   const std::int64_t m = shape.micro_batches;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     const std::int64_t warm_up = std::min(shape.stages - stage - 1, m), late = warm_up + stage;
@@ -27,6 +28,23 @@ PipelineSchedule zero_bubble_h1(const PipelineShape& shape) {
     }
   }
   return schedule;
+}
+
+// A third of 1F1B's bubble. Too few micro-batches do not fill the pipeline, so some of 1F1B's bubble is left.
+double bubble_of_zero_bubble(const PipelineShape& s) {
+  return static_cast<double>(s.stages - 1 + std::max<std::int64_t>(0, s.stages - s.micro_batches)) / 3;
+}
+
+}  // namespace
+
+PipelineAlgorithm zero_bubble_h1() {
+  return {
+      .name = "zb-h1",
+      .make = plan_zero_bubble,
+      .about = "1f1b with deferred weight gradients, which fill the bubble; all stages keep as much as 1f1b's first stage",
+      .bubble = bubble_of_zero_bubble,
+      .in_flight = [](const PipelineShape& s) { return static_cast<double>(std::min(s.micro_batches, s.stages)); },
+      .splits = true};
 }
 
 }  // namespace chorale::pipelines

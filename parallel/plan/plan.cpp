@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 #include "src/memory/memory.hpp"
@@ -54,9 +56,8 @@ class Pretence {
     return accounts_of(training_.mesh());
   }
   RankPlan step() {
-    if (training_.options().update == UpdateTime::delayed)
-      training_.step(no_samples);  // the measured step then completes
-                                   // this step's update
+    // If updates are delayed, the measured step completes the update of the step before it.
+    if (training_.options().update == UpdateTime::delayed) training_.step(no_samples);
     sent_by([](Training& t) { t.step(no_samples); });
     return observed(training_);
   }
@@ -106,14 +107,13 @@ int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int6
 
 RankPlan plan_rank(const PlanRequest& request, int rank) { return Pretence(request, rank).step(); }
 
-std::int64_t brief_peak(PlanRequest request, std::int64_t stage) {
-  const Layout& l = request.layout;
-  TrainingOptions& o = request.options;
-  const std::int64_t sequences = l.replicas() * o.batch.micro;
-  std::int64_t number = std::min(o.batch.global / sequences, 2 * l.stages());
-  if (l.chunks > 1) number = std::max(l.stages(), number / l.stages() * l.stages());  // interleaving needs a multiple
-  o.batch.global = number * sequences;
-  return plan_rank(request, fullest_rank(o, l, stage)).peak_bytes;
+RankPlan plan_memory(PlanRequest request, std::int64_t stage) {
+  const Layout& layout = request.layout;
+  const auto in_flight = [&](std::int64_t number) { return layout.schedule->in_flight(pipeline_of(layout, number)); };
+  const std::int64_t all = micro_batches_of(request.options, layout), few = 2 * layout.stages();
+  if (few < all && in_flight(few) == in_flight(all))
+    request.options = with_micro_batches(std::move(request.options), layout, few);
+  return plan_rank(request, fullest_rank(request.options, layout, stage));
 }
 
 std::int64_t planned_in_file(const PlanRequest& request, int rank) { return Pretence(request, rank).offloaded(); }
@@ -193,11 +193,13 @@ std::string difference(const TierTraffic& planned, const TierTraffic& made) {
 }
 
 std::string difference(const Accounts& planned, const Accounts& made, bool knows_routing) {
+  const std::vector<std::string> context = all_axes().names_of(all_axes().dividing(Divides::tokens));
   for (const auto& [axis, account] : planned)
     for (std::size_t i = 0; i < operations; ++i) {
       const Account::Entry &a = account.entries[i], &b = made.at(axis).entries[i];
       const bool exchanges = i == static_cast<std::size_t>(Collective::all_to_all);
-      const bool routed = exchanges && axis != "cp";  // a plan may not know how many rows are sent to each expert
+      // A plan may not know how many rows are sent to each expert. Ranks that divide sequences exchange known rows.
+      const bool routed = exchanges && !std::ranges::count(context, axis);
       if (exchanges && b.bytes >= 0 && b.bytes != b.due)
         return fmt::format("{} {}: the rows that leave this rank are {} bytes, sent {}", axis, operation_name(i), b.due,
                            b.bytes);

@@ -34,9 +34,9 @@ struct PlanRequest {
 // Returns the rank of a stage that needs the most memory: the rank with the largest shard and the most tokens.
 int fullest_rank(const TrainingOptions& options, const Layout& layout, std::int64_t stage);
 RankPlan plan_rank(const PlanRequest& request, int rank);
-// The peak memory of a stage's fullest rank, planned with at most twice as many micro-batches as there are stages. Under
-// 1f1b, interleaved and zb-h1, more micro-batches do not need more memory.
-std::int64_t brief_peak(PlanRequest request, std::int64_t stage);
+// Plans the memory of a stage's fullest rank. If the schedule's row says that more than two micro-batches per stage are not
+// in flight at once, a step with so few is planned: its memory is that of the complete step, but its traffic is less.
+RankPlan plan_memory(PlanRequest request, std::int64_t stage);
 // Returns the bytes that this rank keeps in a slow tier between steps. No step is planned, so activations that a step
 // offloads are not included.
 std::int64_t planned_in_file(const PlanRequest& request, int rank);

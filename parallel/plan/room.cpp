@@ -12,35 +12,14 @@
 namespace chorale {
 namespace {
 
-// Reduces the number of micro-batches without changing the peak memory, so that planning is faster. Under 1f1b, a stage has
-// at most as many micro-batches in flight as there are stages, so more micro-batches do not raise the peak.
-TrainingOptions briefly(TrainingOptions options, const Layout& layout) {
-  if (layout.schedule == Layout{}.schedule)
-    options.batch.global = std::min(options.batch.global, 2 * layout.stages() * layout.replicas() * options.batch.micro);
-  return options;
-}
-
-RankPlan plan_stage(const TrainingOptions& options, const Layout& layout, std::int64_t stage) {
-  return plan_rank({.options = options, .layout = layout}, fullest_rank(options, layout, stage));
-}
-
 // The index of the stage that needs the most memory, and the plan of its fullest rank.
 std::pair<std::int64_t, RankPlan> fullest_stage(const TrainingOptions& options, const Layout& layout) {
   std::pair<std::int64_t, RankPlan> fullest;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage) {
-    RankPlan plan = plan_stage(options, layout, stage);
+    RankPlan plan = plan_memory({.options = options, .layout = layout}, stage);
     if (plan.peak_bytes > fullest.second.peak_bytes) fullest = {stage, std::move(plan)};
   }
   return fullest;
-}
-
-bool go_together(const TrainingOptions& options, const Layout& layout) {
-  try {
-    check(options, layout);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 // Returns a lower bound on a rank's bytes, without a plan. The bound is an equal share of the weights and gradients that
@@ -143,7 +122,7 @@ std::optional<Shortage> shortage_of(const Layout& layout, const OptionsOf& optio
   const TrainingOptions options = options_of(layout);
   const std::int64_t limit = options.memory.limit;
   if (limit == 0) return std::nullopt;
-  const auto [stage, plan] = fullest_stage(briefly(options, layout), layout);
+  const auto [stage, plan] = fullest_stage(options, layout);
   if (plan.peak_bytes <= limit) return std::nullopt;
   std::string overflows;
   std::vector<std::string> sum;
@@ -171,10 +150,10 @@ void require_room(const Layout& layout, const LayoutLimits& limits, const Option
 }
 
 bool has_room(const Layout& layout, const OptionsOf& options_of) {
-  const TrainingOptions options = options_of(layout), brief = briefly(options, layout);
+  const TrainingOptions options = options_of(layout);
   if (!go_together(options, layout) || least_bytes(options, layout) > options.memory.limit) return false;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
-    if (plan_stage(brief, layout, stage).peak_bytes > options.memory.limit) return false;
+    if (plan_memory({.options = options, .layout = layout}, stage).peak_bytes > options.memory.limit) return false;
   return true;
 }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
@@ -23,6 +25,7 @@ class Pricing {
         layout_(request.plan.layout),
         system_(system),
         script_(script),
+        width_(join(layout_.axes->names_of(layout_.divided(layout_.axes->dividing(Divides::width))), "+")),
         kernels_(system, request.products, request.others, options_.shape.dropout > 0) {}
 
   StageCost run() {
@@ -42,7 +45,11 @@ class Pricing {
   void keep(Script::Call call) {
     const Software& s = system_.software;
     double after = 0;
-    if (is_copy(call)) return cost_.calls.push_back(call), cost_.after.push_back(0);
+    if (is_copy(call)) {
+      cost_.calls.push_back(call);
+      cost_.after.push_back(0);
+      return;
+    }
     if (call.volume.sent < 0)
       usage_error("the time of a library's own algorithm is not known", fmt::format("a call of {} is native", call.group),
                   "choose an algorithm of ours: --algorithm ring");
@@ -101,7 +108,7 @@ class Pricing {
     return time;
   }
 
-  bool is_width(const Script::Call& call) const { return !is_message(call) && !is_copy(call) && call.group == "tp"; }
+  bool is_width(const Script::Call& call) const { return !is_message(call) && !is_copy(call) && call.group == width_; }
   // Whether this is a tp call after which the accelerator waits immediately, as in most training programs.
   bool blocks(const Script::Call& call) const { return is_width(call) && !system_.software.overlaps_calls; }
 
@@ -134,14 +141,15 @@ class Pricing {
     const auto updates = [](const StageCost::Act& act) {
       return act.time.seconds[static_cast<std::size_t>(Spent::update)] > 0;
     };
-    return std::ranges::count_if(cost_.parts.back().acts, updates) > 1;  // the first of these acts computes the gradient
-                                                                         // norm
+    // The first of these acts computes the gradient norm.
+    return std::ranges::count_if(cost_.parts.back().acts, updates) > 1;
   }
 
   const TrainingOptions& options_;
   const Layout& layout_;
   const System& system_;
   const Script& script_;
+  const std::string width_;  // the name of the group that divides the width: "tp"
   KernelTimes kernels_;
   StageCost cost_;
   std::set<int> in_flight_;
@@ -150,10 +158,9 @@ class Pricing {
 // Returns the number of micro-batches in the short step that represents the complete step. The number is three. If stages
 // have several chunks, three is rounded up to a multiple of the number of stages.
 std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
-  const std::int64_t all = options.batch.global / (layout.replicas() * options.batch.micro);
   std::int64_t few = 3;
   if (layout.chunks > 1) few = layout.stages() * ((few + layout.stages() - 1) / layout.stages());
-  return std::min(all, few);
+  return std::min(few, micro_batches_of(options, layout));
 }
 
 }  // namespace
@@ -198,8 +205,8 @@ CallTime time_of_call(const Script::Call& call, const System& system, int groups
 
 StageCost stage_cost(const StageRequest& request, const System& system, int rank) {
   PlanRequest brief = request.plan;
-  const Layout& layout = brief.layout;
-  brief.options.batch.global = recorded_micro_batches(brief.options, layout) * layout.replicas() * brief.options.batch.micro;
+  const std::int64_t recorded = recorded_micro_batches(brief.options, brief.layout);
+  brief.options = with_micro_batches(std::move(brief.options), brief.layout, recorded);
   const Script script = script_of(brief, rank, brief.options.offload.any());
   return Pricing(request, system, script).run();
 }

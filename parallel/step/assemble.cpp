@@ -70,6 +70,15 @@ void check(const TrainingOptions& o, const Layout& layout) {
                 fmt::format("leave out --grad-dtype, or use {}", exact ? "--numerics fast" : "--dtype f32"));
 }
 
+bool go_together(const TrainingOptions& options, const Layout& layout) {
+  try {
+    check(options, layout);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 namespace {
 
 std::unique_ptr<ShardBoundary> boundary_of(const TrainingOptions& options, const Mesh& mesh) {
@@ -88,14 +97,22 @@ Connections::Connections(const TrainingOptions& options, const Mesh& mesh)
       sequences(divided_sequences(mesh.context(), cut)),
       attention(context_scheme_of(mesh, options.context, options.shape, cut)) {}
 
+std::int64_t micro_batches_of(const TrainingOptions& options, const Layout& layout) {
+  return options.batch.global / (layout.replicas() * options.batch.micro);
+}
+
+TrainingOptions with_micro_batches(TrainingOptions options, const Layout& layout, std::int64_t number) {
+  options.batch.global = number * layout.replicas() * options.batch.micro;
+  return options;
+}
+
 PipelineSchedule schedule_of(const TrainingOptions& o, const Layout& layout) {
-  const PipelineShape shape = pipeline_of(layout, o.batch.global / (o.batch.micro * layout.replicas()));
-  const PipelineAlgorithm* const row = find_pipeline_schedule(layout.stages() == 1 ? "naive" : layout.schedule);
-  require(row != nullptr, "no pipeline schedule is called {}", layout.schedule);
-  if (!fits(*row, shape))
-    usage_error(fmt::format("the schedule {} does not fit", row->name), row->misfit(shape),
+  const PipelineShape shape = pipeline_of(layout, micro_batches_of(o, layout));
+  const PipelineAlgorithm& row = layout.stages() == 1 ? usual_schedule() : *layout.schedule;
+  if (!fits(row, shape))
+    usage_error(fmt::format("the schedule {} does not fit", row.name), row.misfit(shape),
                 "`chorale show pipeline` lists the others");
-  return row->plan(shape);
+  return row.plan(shape);
 }
 
 BucketOptions bucket_options(const TrainingOptions& o, const Mesh& mesh, const Numerics& numerics) {

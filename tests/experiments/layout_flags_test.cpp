@@ -50,6 +50,13 @@ TEST_CASE("a long flag overrides its part of the layout word") {
   CHECK(layout_of({"--layout", "pp2.v2", "--virtual-stages", "1"}) == "dp4.pp2");
 }
 
+TEST_CASE("the schedule that a layout word names is kept, like one that a flag names") {
+  CHECK(layout_of({"--layout", "pp2", "--virtual-stages", "2"}) == "dp4.pp2.v2.interleaved");
+  // Both layouts are refused later, because 1f1b takes one chunk per stage.
+  CHECK(layout_of({"--layout", "pp2.1f1b", "--virtual-stages", "2"}) == "dp4.pp2.v2.1f1b");
+  CHECK(layout_of({"--layout", "pp2", "--schedule", "1f1b", "--virtual-stages", "2"}) == "dp4.pp2.v2.1f1b");
+}
+
 TEST_CASE("--shard-size divides the replicas into groups among which ZeRO shards") {
   CHECK(layout_of({"--zero", "3", "--shard-size", "4"}) == "dp4.rep2.z3");
   CHECK(layout_of({"--layout", "tp2.z1", "--shard-size", "2"}) == "dp2.rep2.tp2.z1");

@@ -189,6 +189,44 @@ class Planner(InFolder):
         self.refused(*words, "--tp", "16", says=["considers no way that the flags allow"])
         self.refused(*words, "--ranks", "0", says=["search has no effect here", "ranks is 0"])
 
+    def test_the_search_tries_every_schedule_that_can_win_and_any_that_is_named(self):
+        words = ["plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--ranks", "64", "--search",
+                 "--global-batch-size", "64", "--tp", "8", "--pp", "4", "--cp", "1", "--zero", "0", "--format", "json"]
+        considered = {}
+        for schedule in ("auto", "1f1b", "interleaved", "zb-h1", "v-min", "gpipe"):
+            found = json.loads(self.run_it(*words, "--schedule", schedule))
+            considered[schedule] = found["considered"]
+            for row in found["ways"]:
+                used = row["layout"].split(".")[-1]
+                if schedule == "auto":
+                    self.assertNotIn(used, ("gpipe", "naive"))
+                elif schedule != "1f1b":
+                    self.assertEqual(used, schedule)
+        self.assertEqual(considered["auto"],
+                         sum(considered[schedule] for schedule in ("1f1b", "interleaved", "zb-h1", "v-min")))
+        several = json.loads(self.run_it(*words[:14], *words[16:], "--schedule", "v-min"))  # without --pp
+        self.assertTrue(any(row["layout"].endswith(".v-min") for row in several["ways"]))
+        self.refused(*words, "--schedule", "v-min", "--num-layers", "12", "--pp", "8",
+                     says=["considers no way that the flags allow", "stages times chunks divide the 12 layers"])
+
+    def test_the_search_knows_the_states_of_the_optimizer(self):
+        words = ["plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--ranks", "64", "--search",
+                 "--global-batch-size", "64", "--tp", "8", "--pp", "1", "--cp", "1", "--zero", "0", "--format", "json",
+                 "--memory-limit", "16G"]
+        self.refused(*words, "--optimizer", "adamw", says=["no way to train the model fits"])
+        self.assertGreater(len(json.loads(self.run_it(*words, "--optimizer", "sgd"))["ways"]), 0)
+
+    def test_a_closed_form_is_shown_only_for_schedules_that_it_describes(self):
+        words = ["plan", "--preset", "llama-8b", "--machine", "selene", "--global-batch-size", "32", "--recompute", "full",
+                 "--layout"]
+        for schedule, passes in (("1f1b", "16 + 7"), ("v2.interleaved", "16 + 3.5"), ("gpipe", "16 + 7"),
+                                 ("naive", "16 + 112"), ("zb-h1", None), ("v-min", None)):
+            with self.subTest(schedule=schedule):
+                text = self.run_it(*words, f"dp2.tp4.pp8.{schedule}")
+                self.assertEqual("closed form" in text, passes is not None)
+                if passes:
+                    self.assertIn(f"closed form: ({passes}) passes of ", text)
+
     # The search must answer "Why not FSDP?" even if FSDP is not in its list, and even if FSDP does not fit.
     def test_the_search_explains_any_layout(self):
         words = ["plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--ranks", "64", "--search",

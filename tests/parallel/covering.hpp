@@ -22,7 +22,7 @@ inline std::set<std::string> parts_of(const Layout& layout) {
     if (layout.size(row) > 1) parts.insert((*layout.axes)[row].name);
   if (layout.hpz) parts.insert("hpz");
   if (layout.shards() > 1) parts.insert(layout.sequence ? "sp" : "no sp");
-  if (layout.stages() > 1) parts.insert(layout.schedule);
+  if (layout.stages() > 1) parts.insert(layout.schedule->name);
   if (layout.ranks() % 3 == 0) parts.insert("a multiple of 3");
   return parts;
 }

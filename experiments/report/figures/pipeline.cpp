@@ -71,9 +71,9 @@ PipelineSchedule schedule_of(const PipelineTimeline& timeline, const Placement* 
   PipelineShape shape{timeline.stages, 1, timeline.chunks, placement};
   for (const PipelineEvent& event : events)
     shape.micro_batches = std::max(shape.micro_batches, event.action.micro_batch + 1);
-  const bool splits = std::any_of(events.begin(), events.end(),
-                                  [](const PipelineEvent& event) { return event.action.kind == Pass::weights; });
-  PipelineSchedule schedule(shape, splits);
+  PipelineSchedule schedule(shape);
+  schedule.splits = std::any_of(events.begin(), events.end(),
+                                [](const PipelineEvent& event) { return event.action.kind == Pass::weights; });
   for (const PipelineEvent& event : events)
     schedule.actions.at(static_cast<std::size_t>(event.stage)).push_back(event.action);
   return schedule;

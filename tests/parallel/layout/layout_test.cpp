@@ -36,26 +36,27 @@ TEST_CASE("a layout is read from its word, in any order of its parts") {
   CHECK(parse_layout("sp.z1.pp2.tp2", 8) == parse_layout("dp2.tp2.pp2.z1.sp", 8));
   CHECK(parse_layout("", 8) == layout_of({8, 1, 1}));
   CHECK(parse_layout("tp2", 0) == layout_of({0, 2, 1}));
-  CHECK(parse_layout("pp2.zb-h1", 2) == layout_of({1, 1, 2}, {.schedule = "zb-h1"}));
-  CHECK(parse_layout("pp2.v3", 2) == layout_of({1, 1, 2}, {.schedule = "interleaved", .chunks = 3}));
-  CHECK(parse_layout("pp2.interleaved", 2) == layout_of({1, 1, 2}, {.schedule = "interleaved", .chunks = 2}));
-  CHECK(parse_layout("gpipe.v3.pp2", 2) == layout_of({1, 1, 2}, {.schedule = "gpipe", .chunks = 3}));
+  CHECK(parse_layout("pp2.zb-h1", 2) == layout_of({1, 1, 2}, {.schedule = find_pipeline_schedule("zb-h1")}));
+  CHECK(parse_layout("pp2.v3", 2) == layout_of({1, 1, 2}, {.schedule = find_pipeline_schedule("interleaved"), .chunks = 3}));
+  CHECK(parse_layout("pp2.interleaved", 2) ==
+        layout_of({1, 1, 2}, {.schedule = find_pipeline_schedule("interleaved"), .chunks = 2}));
+  CHECK(parse_layout("gpipe.v3.pp2", 2) == layout_of({1, 1, 2}, {.schedule = find_pipeline_schedule("gpipe"), .chunks = 3}));
 }
 
 TEST_CASE("the word of a layout omits defaults") {
   CHECK(to_string(Layout{}) == "dp1");
   CHECK(to_string(layout_of({2, 2, 2}, {.zero = 1, .sequence = true})) == "dp2.tp2.pp2.z1.sp");
-  CHECK(to_string(layout_of({1, 1, 4}, {.schedule = "gpipe"})) == "dp1.pp4.gpipe");
+  CHECK(to_string(layout_of({1, 1, 4}, {.schedule = find_pipeline_schedule("gpipe")})) == "dp1.pp4.gpipe");
 }
 
 TEST_CASE("a layout written as a word and read again is the same") {
   for (const std::int64_t size : {1, 3})
     for (int zero = 0; zero < 4; ++zero)
       for (const bool sequence : {false, true})
-        for (const std::string& schedule : schedule_names())
+        for (const PipelineAlgorithm& schedule : all_pipeline_schedules())
           for (const std::int64_t chunks : {1, 2}) {
             const Layout layout = layout_of({size, 2, 3 - size + 1},
-                                            {.zero = zero, .sequence = sequence, .schedule = schedule, .chunks = chunks});
+                                            {.zero = zero, .sequence = sequence, .schedule = &schedule, .chunks = chunks});
             INFO(to_string(layout));
             CHECK(parse_layout(to_string(layout), layout.ranks()) == layout);
           }
@@ -73,6 +74,34 @@ TEST_CASE("a word that is not a layout is refused, and the error suggests the ne
   CHECK_THAT(unread("gpipe.1f1b"), says("a second schedule"));
   CHECK_THAT(unread("dp2..tp2"), says("between two dots"));
   CHECK_THAT(unread("tp3"), says("data_parallel = world 8 / (tensor 3)") && says("try dp2.tp4, dp4.tp2"));
+}
+
+TEST_CASE("a layout with more ranks than there can be is refused, however its sizes are multiplied") {
+  const std::string huge = "tp1000000.pp1000000.cp1000000.rep1000000.z1";
+  CHECK_THAT(unread(huge), says("the layout has more ranks than there can be\n  ") && says("tp 1000000") &&
+                               says("take a layout of at most 2147483647 ranks"));
+  CHECK_THAT(unread("dp1000000." + huge), says("the layout has more ranks than there can be"));
+  CHECK_THAT(unfit("dp1000000." + huge, limits_of("tiny", 8)), says("the layout has more ranks than there can be"));
+  CHECK(parse_layout("dp40000.tp8.pp64", 0).ranks() == 40000 * 8 * 64);
+}
+
+TEST_CASE("the size of an axis is found by the quantity that the axis divides") {
+  Layout layout = parse_layout("dp2.rep3.tp4.pp5.cp6.ep2.z1", 0);
+  CHECK(layout.size_dividing(Divides::batch) == 2);
+  CHECK(layout.size_dividing(Divides::width) == 4);
+  CHECK(layout.size_dividing(Divides::layers) == 5);
+  CHECK(layout.size_dividing(Divides::tokens) == 6);
+  CHECK(layout.size_dividing(Divides::experts) == 2);
+  layout.size_dividing(Divides::tokens) = 1;
+  CHECK(layout.context_ranks() == 1);
+}
+
+TEST_CASE("a table has at most as many axes as a layout has sizes") {
+  AxisTable axes{};
+  for (std::size_t row = 0; row < most_axes; ++row)
+    axes.add({.name = "a", .noun = "a", .divides = Divides::batch, .depth = 0});
+  CHECK_THROWS_WITH(axes.add({.name = "ninth", .noun = "a", .divides = Divides::batch, .depth = 0}),
+                    says("no room for ninth"));
 }
 
 TEST_CASE("a layout must use exactly the ranks of its world") {

@@ -34,6 +34,10 @@ TEST_CASE("the largest number of activations in flight on each stage matches the
       if (name == "zb-h1") CHECK(found == std::min(m, p));
       if (name == "v-min") CHECK(found <= 2 * (p + 4) / 3);  // `found` counts chunks; a chunk is half of a stage
     }
+    const double fullest = static_cast<double>(*std::ranges::max_element(most)) / static_cast<double>(v);
+    const double stated = find_pipeline_schedule(name)->in_flight(schedule);
+    CHECK(fullest <= stated + 1e-9);
+    CHECK(fullest > stated - 0.7);
   });
 }
 
@@ -105,7 +109,7 @@ TEST_CASE("whatever the speed of the stages, no result is read later than known"
   });
 }
 
-// brief_peak() plans at most two micro-batches per stage.
+// plan_memory() plans two micro-batches per stage.
 TEST_CASE("more than two micro-batches per stage add no results on their way, unless all forward passes come first") {
   const auto most_unread = [](const PipelineSchedule& schedule, std::int64_t stage) {
     const std::vector<std::size_t> latest = read_at_latest(schedule, stage);

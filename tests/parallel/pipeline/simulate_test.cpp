@@ -32,6 +32,7 @@ TEST_CASE("with equal stages the bubble matches the formulas") {
     if (name == "zb-h1") expected = m >= p ? expected + (p - 1) : 2 * (p + m) - 1;
     if (name == "v-min" && p > 1) expected += 2 * p - (schedule.stages % 3 == 0 && m > 1 ? 1.5 : 2.5);
     CHECK(timeline.seconds() == Approx(expected).margin(1e-9));
+    CHECK(timeline.seconds() == Approx(3 * (m + find_pipeline_schedule(name)->bubble(schedule))).margin(1e-9));
     CHECK(timeline.bubble() == Approx(1 - 3 * m / expected).margin(1e-9));
     if (name == "1f1b" || name == "gpipe") CHECK(timeline.bubble() == Approx((p - 1) / (m + p - 1)).margin(1e-9));
   });

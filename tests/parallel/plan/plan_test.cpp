@@ -259,6 +259,22 @@ TEST_CASE("if no layout has room, the error suggests more ranks and layouts for 
   CHECK(how_to_fit(Layout(), one, has_ranks(1 << 20)) == "recompute activations, or take a smaller batch or model");
 }
 
+TEST_CASE("the memory of a long step is planned exactly, under every pipeline schedule") {
+  for (const PipelineAlgorithm& row : all_pipeline_schedules()) {
+    PlanRequest request = request_for(parse_layout(fmt::format("dp1.pp2.{}", row.name), 0), "ring");
+    request.options.batch.global = 16;  // micro-batches, eight for each stage
+    INFO(row.name);
+    for (const std::int64_t stage : {0, 1}) {
+      const RankPlan brief = plan_memory(request, stage);
+      const RankPlan whole = plan_rank(request, fullest_rank(request.options, request.layout, stage));
+      CHECK(brief.peak_bytes == whole.peak_bytes);
+      CHECK((brief.peak == whole.peak && brief.held == whole.held));
+      const auto calls = [](const RankPlan& plan) { return plan.axes.at("pp").entries[messages].calls; };
+      CHECK((calls(brief) < calls(whole)) == (row.name != std::string("gpipe")));  // whether the step was shortened
+    }
+  }
+}
+
 // The vocabulary is chosen so that the head costs as much as a block. Then every stage has two layers of equal cost.
 TEST_CASE("the planned bubble of equal stages equals the closed form") {
   for (const std::int64_t stages : {2, 4})
