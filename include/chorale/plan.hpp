@@ -1,5 +1,5 @@
-// Plans a training without running it: the memory, the traffic and the flops of one step on any rank of any layout. If a run
-// uses the planned algorithms, its counts equal the plan exactly (parallel/plan/plan.hpp names the exceptions).
+// Plans a training without running it: the memory, the traffic and the flops of one step on any rank of any layout. The
+// counts of a Trainer with the same arguments equal the plan exactly (parallel/plan/plan.hpp names the exceptions).
 //
 //   const RankPlan plan = plan_step(options, "dp2.tp2.z1", 4, 0);
 //   plan.peak_bytes                      the most memory that rank 0 holds
@@ -33,8 +33,8 @@ struct Sent {
 struct Account {
   struct Entry {
     std::int64_t calls = 0;
-    std::int64_t bytes = 0, crossing = 0, due = 0;  // sums of the fields of Sent over all calls; −1: unknown for at least
-                                                    // one call
+    // Sums of the fields of Sent over all calls; −1: unknown for at least one call.
+    std::int64_t bytes = 0, crossing = 0, due = 0;
     bool operator==(const Entry&) const = default;
   };
   std::array<Entry, operations> entries{};
@@ -71,9 +71,9 @@ struct RankPlan {
   double flops = 0;
 };
 
-// Plans a step of one rank among `ranks` ranks, which are all on one host. The algorithm of every collective is one of the
-// names that `chorale show` lists.
+// Plans a step of one rank among `ranks` ranks, which are all on this host. `backend` and `algorithm` are the same as for a
+// Trainer, and `auto` makes the choices of a Trainer on this host.
 RankPlan plan_step(const TrainingOptions& options, const std::string& layout, int ranks, int rank,
-                   const std::string& algorithm = "ring");
+                   const std::string& backend = "auto", const std::string& algorithm = "auto");
 
 }  // namespace chorale

@@ -42,11 +42,12 @@ struct StepResult {
 // number of ranks divided by the product of the other sizes.
 class Trainer {
  public:
-  // Collective. `backend` is the same as for open_world. If batch.micro is 0, a micro-batch is one sequence with pipeline
-  // stages, and the replica's complete share of the batch without pipeline stages. Throws a usage error if the layout does
-  // not fit the model, the batch or the ranks.
+  // Collective. `backend` is the same as for open_world. `algorithm` is one of the names that `chorale show` lists, for all
+  // collectives that have such an algorithm; auto: the fastest for each call. If batch.micro is 0, a micro-batch is one
+  // sequence with pipeline stages, and the replica's complete share of the batch without pipeline stages. Throws a usage
+  // error if the layout does not fit the model, the batch or the ranks.
   Trainer(const TrainingOptions& options, const std::string& layout, const mpi::Runtime& runtime, Clock& clock,
-          const std::string& backend = "auto");
+          const std::string& backend = "auto", const std::string& algorithm = "auto");
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
@@ -65,7 +66,7 @@ class Trainer {
   std::int64_t samples() const;       // samples consumed so far, by all ranks together
   const std::string& layout() const;  // the layout with all sizes, such as "dp2.tp2.z1"
   const Ledger& ledger() const;       // the bytes that this rank holds
-  RankPlan measured() const;          // measured counts of the newest step, for comparison with plan_step
+  RankPlan measured() const;          // measured counts of the newest step, which equal plan_step with the same arguments
 
  private:
   struct Parts;
@@ -79,8 +80,7 @@ struct LocalParameter {
 };
 
 // A LocalModel is the complete model on this rank, without any communication. Your program sums the gradients over its
-// ranks. These options
-// matter: shape (without experts), compute, numerics, recompute, seed, batch.global and optimizer.
+// ranks. These options matter: shape (without experts), compute, numerics, recompute, seed, batch.global and optimizer.
 //
 //   model.begin();                         sets gradients and loss to zero
 //   model.pass(read, first, samples);      forward and backward: adds to the gradients and to the loss

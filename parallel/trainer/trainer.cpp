@@ -1,5 +1,9 @@
 #include <chorale/train.hpp>
 
+#include <filesystem>
+
+#include "collectives/backends/backends.hpp"
+#include "collectives/choice/selection.hpp"
 #include "parallel/mesh/placement.hpp"
 #include "parallel/mesh/worlds.hpp"
 #include "parallel/plan/plan.hpp"
@@ -17,23 +21,30 @@ std::pair<TrainingOptions, Layout> fitted(TrainingOptions options, const std::st
                             .context = options.context};
   Layout layout = inferred(read_layout_word(word).layout, limits);
   require_fits(layout, limits);
-  if (options.batch.micro == 0) options.batch.micro = layout.stages() > 1 ? 1 : options.batch.global / layout.replicas();
+  if (options.batch.micro == 0) options.batch.micro = default_micro_batch(layout, options.batch.global);
   return {std::move(options), std::move(layout)};
 }
 
-Mesh mesh_on(const Layout& layout, const Worlds& worlds) {
+Mesh mesh_on(const Layout& layout, const Worlds& worlds, const std::string& algorithm) {
   require_reach(layout, worlds.backends(), worlds.topology());
-  return Mesh(layout, worlds, {{"", "auto"}});
+  return Mesh(layout, worlds, {{"", algorithm}});
+}
+
+// Chooses the algorithms that Trainers on this host run for "auto": by the same tuning table and machine file.
+std::shared_ptr<const Selector> selector_of_trainers() {
+  const std::filesystem::path tuned = default_tuning_file();
+  return std::make_shared<const Selector>(
+      !tuned.empty() && std::filesystem::exists(tuned) ? read_tuning(tuned) : TuningTable{}, machine_for(""));
 }
 
 }  // namespace
 
 struct Trainer::Parts {
   Parts(const std::pair<TrainingOptions, Layout>& fitted, const mpi::Runtime& runtime, Clock& clock,
-        const std::string& backend)
+        const std::string& backend, const std::string& algorithm)
       : word(to_string(fitted.second)),
         worlds(resolved({{"", backend}}, false, fitted.second, runtime), runtime, clock),
-        training(fitted.first, mesh_on(fitted.second, worlds), worlds.memory(), clock) {}
+        training(fitted.first, mesh_on(fitted.second, worlds, algorithm), worlds.memory(), clock) {}
 
   std::string word;
   Worlds worlds;
@@ -41,8 +52,8 @@ struct Trainer::Parts {
 };
 
 Trainer::Trainer(const TrainingOptions& options, const std::string& layout, const mpi::Runtime& runtime, Clock& clock,
-                 const std::string& backend)
-    : parts_(std::make_unique<Parts>(fitted(options, layout, runtime.size()), runtime, clock, backend)) {}
+                 const std::string& backend, const std::string& algorithm)
+    : parts_(std::make_unique<Parts>(fitted(options, layout, runtime.size()), runtime, clock, backend, algorithm)) {}
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
@@ -74,12 +85,17 @@ const Ledger& Trainer::ledger() const { return parts_->training.memory().ledger(
 RankPlan Trainer::measured() const { return observed(parts_->training); }
 
 RankPlan plan_step(const TrainingOptions& options, const std::string& layout, int ranks, int rank,
-                   const std::string& algorithm) {
+                   const std::string& backend, const std::string& algorithm) {
   if (rank < 0 || rank >= ranks)
     usage_error("there is no such rank", fmt::format("rank {} of {} ranks", rank, ranks),
                 fmt::format("use ranks 0 to {}", ranks - 1));
   const auto [fitting, planned] = fitted(options, layout, ranks);
-  return plan_rank({.options = fitting, .layout = planned, .algorithms = {{"", algorithm}}}, rank);
+  return plan_rank({.options = fitting,
+                    .layout = planned,
+                    .backends = {{"", backend == "auto" ? best_backend(false, joins_here) : backend_named(backend).name}},
+                    .algorithms = {{"", algorithm}},
+                    .selector = selector_of_trainers()},
+                   rank);
 }
 
 }  // namespace chorale

@@ -30,24 +30,25 @@ std::vector<double> losses_of(const TrainingOptions& options, const ReadSamples&
   return losses;
 }
 
-std::vector<std::string> words_for(int ranks) {
+// Layouts for this number of ranks, each with an algorithm.
+std::vector<std::pair<std::string, std::string>> arguments_for(int ranks) {
   const std::string n = std::to_string(ranks);
-  std::vector<std::string> words{"", "z3"};
-  if (4 % ranks == 0) words.push_back("tp" + n);
-  if (ranks == 2) words.insert(words.end(), {"pp2", "cp2"});
-  if (ranks == 4) words.insert(words.end(), {"tp2.z1", "tp2.pp2"});
-  return words;
+  std::vector<std::pair<std::string, std::string>> all{{"", "auto"}, {"", "ring"}, {"z3", "auto"}};
+  if (4 % ranks == 0) all.emplace_back("tp" + n, "direct");
+  if (ranks == 2) all.insert(all.end(), {{"pp2", "auto"}, {"cp2", "auto"}});
+  if (ranks == 4) all.insert(all.end(), {{"tp2.z1", "ring"}, {"tp2.pp2", "auto"}});
+  return all;
 }
 
-TEST_CASE("a trainer has the losses of one rank and the plan's memory and calls, on any layout", "[spmd]") {
+TEST_CASE("a trainer has the losses of one rank, and the plan's memory, calls and bytes, on any layout", "[spmd]") {
   const TrainingOptions options = exact_options();
   const auto language = synthetic_language(options.shape.vocabulary, 7);
   const ReadSamples read = in_order(*language, options.shape.sequence);
   const std::vector<double> expected = losses_of(options, read);
   const int ranks = test::world().size();
-  for (const std::string& word : words_for(ranks)) {
+  for (const auto& [word, algorithm] : arguments_for(ranks)) {
     SystemClock clock;
-    Trainer trainer(options, word, test::world(), clock);
+    Trainer trainer(options, word, test::world(), clock, "auto", algorithm);
     std::vector<double> losses;
     for (int i = 0; i < steps; ++i) losses.push_back(trainer.step(read).loss);
     const RankPlan measured = trainer.measured();
@@ -55,15 +56,14 @@ TEST_CASE("a trainer has the losses of one rank and the plan's memory and calls,
     INFO(trainer.layout());
     REQUIRE_ALL(losses == expected);
     REQUIRE_ALL((trainer.steps() == steps && trainer.samples() == steps * options.batch.global));
-    const RankPlan plan = plan_step(options, trainer.layout(), ranks, test::world().rank());
+    const RankPlan plan = plan_step(options, trainer.layout(), ranks, test::world().rank(), "auto", algorithm);
     REQUIRE_ALL(measured.parameters == plan.parameters);
     REQUIRE_ALL(measured.held_bytes == plan.held_bytes);
     REQUIRE_ALL(measured.peak_bytes <= plan.peak_bytes);
     REQUIRE_ALL((word.starts_with("pp") || word.ends_with("pp2") || measured.peak_bytes == plan.peak_bytes));
     REQUIRE_ALL(measured.axes.size() == plan.axes.size());
     for (const auto& [axis, account] : plan.axes)
-      for (std::size_t o = 0; o < operations; ++o)
-        REQUIRE_ALL(measured.axes.at(axis).entries[o].calls == account.entries[o].calls);
+      for (std::size_t o = 0; o < operations; ++o) REQUIRE_ALL(measured.axes.at(axis).entries[o] == account.entries[o]);
   }
 }
 
@@ -123,6 +123,9 @@ TEST_CASE("what a trainer, a plan or a local model cannot do is refused") {
   CHECK(test::refused([&] { plan_step(options, "tp3", 4, 0); }) != "accepted");
   CHECK(test::refused([&] { plan_step(options, "dp2", 2, 2); }).starts_with("there is no such rank\n  rank 2 of 2 ranks"));
   CHECK(test::refused([&] { plan_step(options, "dq2", 2, 0); }) != "accepted");
+  CHECK(test::refused([&] { plan_step(options, "dp2", 2, 0, "sm"); }).starts_with("no backend \"sm\""));
+  CHECK(
+      test::refused([&] { plan_step(options, "dp2", 2, 0, "shm", "rign"); }).starts_with("no algorithm is called \"rign\""));
   HostMemory host;
   Ledger ledger;
   Allocator memory(host, ledger);
