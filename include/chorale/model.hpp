@@ -33,7 +33,7 @@ namespace chorale {
 class Options;
 
 // How sums over tokens, shards and ranks are computed. fast: in floats. exact: in integers, so that results are
-// bit-identical on every layout (docs/numerics.md).
+// bit-identical on every layout (docs/architecture/numerics.md).
 enum class NumericsKind : std::uint8_t { fast, exact };
 constexpr auto names_of(NumericsKind) { return Names{"kind of numerics", "fast", "exact"}; }
 
@@ -42,8 +42,7 @@ constexpr auto names_of(Recompute) { return Names{"kind of recomputation", "none
 
 // A routing that depends on a token's position instead of the router's scores, for measurements with a known load of each
 // expert. balanced: all experts get the same number of tokens. uniform: experts are drawn at random. zipf: a few experts get
-// most tokens.
-// one: every token chooses the same experts.
+// most tokens. one: every token chooses the same experts.
 enum class ForcedRouting : std::uint8_t { balanced, uniform, zipf, one };
 constexpr auto names_of(ForcedRouting) { return Names{"routing", "balanced", "uniform", "zipf", "one"}; }
 
@@ -72,8 +71,7 @@ struct Experts {
   double capacity = 0;             // an expert takes at most ⌈capacity·k·s/E⌉ tokens of a sequence; 0: all
   double balance = 0;              // coefficient of the balance loss
   double z = 0;                    // coefficient of the router's z-loss
-  bool bias = false;               // true: experts are chosen by score + bias, where each expert's bias is updated after
-                                   // every step
+  bool bias = false;               // true: experts are chosen by score + bias; every step updates each expert's bias
   double bias_rate = 1e-3;         // amount by which a step changes a bias
   BalanceOver balancing = BalanceOver::sequence;
   std::optional<ForcedRouting> routing = {};  // empty: the router chooses
@@ -111,18 +109,14 @@ struct ModelShape {
   std::int64_t active_ffn(std::int64_t block) const {
     return has_experts(block) ? experts.chosen * experts.ffn + experts.shared_ffn : ffn;
   }
-  std::int64_t gates() const {
-    return llama() ? 2 : 1;
-  }  // columns of an MLP's first matrix per column of the activation
-     // function's output
+  // Columns of an MLP's first matrix per column of the activation function's output.
+  std::int64_t gates() const { return llama() ? 2 : 1; }
   // Shards of the vocabulary consist of complete blocks of this many tokens; the last block may be shorter.
   std::int64_t vocabulary_block() const { return std::clamp<std::int64_t>(vocabulary / 24, 1, 64); }
 
   std::int64_t parameters() const { return count_parameters(false); }
-  std::int64_t active_parameters() const {
-    return count_parameters(true);
-  }  // excludes the experts that a token does not
-     // use
+  // Excludes the experts that a token does not use.
+  std::int64_t active_parameters() const { return count_parameters(true); }
   // Flops of the forward and backward pass of one token: 6·(active parameters − parameters of lookup tables) +
   // 6·L·s·heads·d, where L is the number of layers. k of the E experts are active.
   double flops_per_token() const;

@@ -33,9 +33,8 @@ inline constexpr const char* kind_names[] = {"send", "recv", "recv_reduce", "red
 struct Step {
   Kind kind = Kind::send;
   std::vector<int> peers;  // send: the receivers; recv: the sender; recv_reduce: the senders
-  std::vector<Range>
-      src;    // send, copy: the source; recv_reduce: this rank's addend; reduce: all addends, each as long as dst
-  Range dst;  // where recv and copy write, and where recv_reduce and reduce put the sum; unused by send
+  std::vector<Range> src;  // send, copy: the source; recv_reduce: this rank's addend; reduce: all addends, as long as dst
+  Range dst;               // where recv and copy write, and where recv_reduce and reduce put the sum; unused by send
   std::vector<int> after = {};  // steps of this rank that must be over first
   int round = 0;                // number of round() calls before this step
   bool put = false;             // send on mapped memory: the sender writes (true) or the receiver reads (false)
