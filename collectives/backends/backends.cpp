@@ -36,7 +36,8 @@ const std::vector<Backend>& all_backends() {
        .open = open_mpi,
        .usual = {.alpha = 1e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9},
        .preference = 1,
-       .may_be_cuda_aware = true},
+       .may_be_cuda_aware = true,
+       .has_native = true},
       {.name = "ucx",
        .about = "UCX tag matching through UCP",
        .probe = probe_ucx,
@@ -45,7 +46,8 @@ const std::vector<Backend>& all_backends() {
        .library = ucx_version,
        .usual = {.alpha = 0.8e-6, .beta = 1 / 4e9, .gamma = 1 / 8e9},
        .preference = 2,
-       .may_be_cuda_aware = true},
+       .may_be_cuda_aware = true,
+       .uses_ucx = true},
       {.name = "shm",
        .about = "mapped memory between the ranks of one host",
        .probe = probe_shm,
@@ -61,7 +63,9 @@ const std::vector<Backend>& all_backends() {
        .open = open_shm_ucx,
        .library = ucx_version,
        .usual = {.alpha = 0.5e-6, .beta = 1 / 6e9, .gamma = 1 / 8e9},
-       .preference = 3},
+       .preference = 3,
+       .uses_ucx = true,
+       .on_a_host = "shm"},
       {.name = "nccl",
        .about = "NCCL on NVIDIA GPUs",
        .probe = probe_nccl,
@@ -85,13 +89,22 @@ Availability probe(const Backend& backend) {
 }
 
 const Backend& backend_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Backend& backend : all_backends()) {
+  for (const Backend& backend : all_backends())
     if (backend.name == name) return backend;
-    names.push_back(backend.name);
-  }
+  const std::vector<std::string> names = backend_names();
   usage_error(fmt::format("no backend \"{}\"", name), "there are " + join(names, ", "),
               did_you_mean(name, names, "name one of these"));
+}
+
+std::vector<std::string> backend_names(bool (*which)(const Backend&)) {
+  std::vector<std::string> names;
+  for (const Backend& backend : all_backends())
+    if (!which || which(backend)) names.emplace_back(backend.name);
+  return names;
+}
+
+std::string backend_of_every_machine() {
+  return best_backend(false, [](const Backend&) { return false; });
 }
 
 bool joins_here(const Backend& backend) { return backend.open && probe(backend).works; }

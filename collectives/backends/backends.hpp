@@ -31,23 +31,29 @@ struct Backend {
   std::string (*library)() = nullptr;                       // library name and version; does not start the library
   Price usual;                                              // typical prices, used if the machine file has no prices
 
-  int preference = 0;              // "auto" takes the working backend with the highest value; 0: never
-  bool ranks_are_threads = false;  // ranks are threads of one process; `open` is null
-  bool one_host = false;           // all ranks must be on one host
-  bool maps_memory = false;        // ranks read each other's memory (see predict_mapped)
-  bool devices_only = false;       // works only on device memory; "auto" uses it only for device buffers
-  bool may_be_cuda_aware = false;  // the library may accept device pointers (CHORALE_CUDA_AWARE)
+  int preference = 0;               // "auto" takes the working backend with the highest value; 0: never
+  bool ranks_are_threads = false;   // ranks are threads of one process; `open` is null
+  bool one_host = false;            // all ranks must be on one host
+  bool maps_memory = false;         // ranks read each other's memory (see predict_mapped)
+  bool devices_only = false;        // works only on device memory; "auto" uses it only for device buffers
+  bool may_be_cuda_aware = false;   // the library may accept device pointers (CHORALE_CUDA_AWARE)
+  bool uses_ucx = false;            // the backend sends messages by UCX
+  bool has_native = false;          // the library has collectives of its own on host memory (the algorithm native)
+  const char* on_a_host = nullptr;  // the backend whose mapped memory connects ranks of one host; null: this backend does
 };
 
 const std::vector<Backend>& all_backends();
 Availability probe(const Backend& backend);
 const Backend& backend_named(const std::string& name);  // for an unknown name, throws a usage error
+inline bool connects_processes(const Backend& backend) { return !backend.ranks_are_threads; }
+std::vector<std::string> backend_names(bool (*which)(const Backend&) = nullptr);  // null: of all backends
 
 // Returns the backend that "auto" selects: the working backend with the highest preference.
 std::string best_backend(bool on_device, const std::function<bool(const Backend&)>& works);
 // Returns the backend that "auto" selects for the ranks of `runtime`. The backend must work on all of these ranks and must
 // be able to connect the hosts of `topology`. All ranks must call this function.
 std::string best_backend(const mpi::Runtime& runtime, const Topology& topology, bool on_device = false);
+std::string backend_of_every_machine();   // MPI, because the program runs on it
 bool joins_here(const Backend& backend);  // whether the backend can connect processes, as far as this rank knows
 
 }  // namespace chorale

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "collectives/call/communicator_state.hpp"
 #include "src/base/error.hpp"
@@ -34,9 +35,7 @@ const Traffic& Communicator::traffic() const { return state().traffic; }
 void Communicator::forget_routes() { state().routes.forget(); }
 
 void Communicator::choose(Collective what, const std::string& algorithm, int chunks) {
-  std::vector<std::string> known{"auto", "native"};
-  for (const Algorithm& row : all_algorithms())
-    if (row.what == what) known.push_back(row.name);
+  const std::vector<std::string> known = algorithm_names(std::array{what});
   if (std::find(known.begin(), known.end(), algorithm) == known.end())
     usage_error(fmt::format("no {} is called \"{}\"", name_of(what), algorithm), "there are " + join(known, ", "),
                 "choose one of these");

@@ -113,15 +113,26 @@ std::string words_for(const Key& key, const Choice& choice) {
   return words + (key.in_place ? ", in place" : "") + (key.on_device ? ", on a device" : "");
 }
 
+std::vector<std::string> algorithm_names(std::span<const Collective> of) {
+  std::vector<std::string> names{"auto", "native"};
+  for (const Algorithm& row : all_algorithms())
+    if (std::ranges::count(of, row.what) && !std::ranges::count(names, row.name)) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<std::string> algorithm_names() {
+  std::vector<Collective> all;
+  for (const Algorithm& row : all_algorithms()) all.push_back(row.what);
+  return algorithm_names(all);
+}
+
 RequestedAlgorithms requested_everywhere(const std::string& algorithm) {
   RequestedAlgorithms asked;
   for (const Algorithm& row : all_algorithms())
     if (algorithm == row.name || algorithm == "auto" || algorithm == "native")
       asked[row.what] = {.algorithm = algorithm, .chunks = 1, .why = "requested by name", .everywhere = true};
   if (asked.empty()) {
-    std::vector<std::string> known{"auto", "native"};
-    for (const Algorithm& row : all_algorithms())
-      if (!std::count(known.begin(), known.end(), row.name)) known.emplace_back(row.name);
+    const std::vector<std::string> known = algorithm_names();
     usage_error(fmt::format("no algorithm is called \"{}\"", algorithm), "there are " + join(known, ", "),
                 did_you_mean(algorithm, known, "`chorale show` says what each does"));
   }

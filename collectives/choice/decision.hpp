@@ -44,6 +44,10 @@ bool is_one_vector(const Call& call, int rank, int size);  // compares buffer ad
 // (Problem::hosts).
 Problem problem_of(const Key& key, Counts counts, int rank, int size, const std::vector<int>& hosts);
 
+// The names that a user can request: auto, native, and the algorithms of all collectives or of some, each name once.
+std::vector<std::string> algorithm_names();
+std::vector<std::string> algorithm_names(std::span<const Collective> of);
+
 using RequestedAlgorithms = std::map<Collective, Choice>;  // the user's requests, by collective
 // Requests this algorithm for all collectives that have an algorithm of this name. If no collective has such an algorithm,
 // throws a usage error.

@@ -98,17 +98,19 @@ void print(const Level& level) {
 }
 
 // Returns the prices that need not be fitted. A run on several hosts takes the prices within a host from an earlier run on
-// one host. If shm+ucx was not measured on one host, the prices of shm are used. shm+ucx sends messages up to a fixed length
-// together with their notification. So such a message has the price of a step, without an additional copy.
+// one host. If shm+ucx was not measured on one host, the prices of shm are used (Backend::on_a_host). shm+ucx sends messages
+// up to a fixed length together with their notification. So such a message has the price of a step, without an additional
+// copy.
 forecast::Known known_prices(const Machine& machine, const std::string& backend, const forecast::Site& site) {
   forecast::Known known;
-  const bool is_near = backend == "shm+ucx";
+  const char* const on_a_host = backend_named(backend).on_a_host;
+  const bool is_near = on_a_host != nullptr;
   if (is_near) known.eager_bytes = near::carried_bytes;
   if (hosts_of(site) == 1 || machine.signature != machine_signature()) return known;
   const int on_a_machine = static_cast<int>(std::ranges::count(site.machine_of, 0));
-  for (const std::string& name : {backend, std::string("shm")}) {
+  for (const std::string& name : {backend, is_near ? std::string(on_a_host) : backend}) {
     const Level* const level = forecast::nearest(machine, name, "host", on_a_machine, 1);
-    if (!level || level->hosts > 1 || (name != backend && !is_near)) continue;
+    if (!level || level->hosts > 1) continue;
     known.within = forecast::prices_of(*level);
     if (name != backend) {
       known.within->message = known.within->step;

@@ -9,6 +9,7 @@
 #include <map>
 
 #include <chorale/algorithm.hpp>
+#include "collectives/choice/decision.hpp"
 #include "experiments/bench/values.hpp"
 #include "experiments/common/random_order.hpp"
 #include "src/base/error.hpp"
@@ -62,15 +63,6 @@ void require_known(const char* kind, const Words& wanted, const Words& known, Wo
 
 void require_known(const char* kind, const Words& wanted, const Words& known) { require_known(kind, wanted, known, known); }
 
-// "auto", "native" and the algorithms of the given collectives, without duplicates.
-Words algorithms_of_any(const std::vector<Collective>& collectives) {
-  Words names{"auto", "native"};
-  for (const Collective what : collectives)
-    for (const std::string& name : algorithms_of(what))
-      if (!std::count(names.begin(), names.end(), name)) names.push_back(name);
-  return names;
-}
-
 int number(const char* kind, const std::string& text, int lowest) {
   int value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -118,13 +110,6 @@ Words dtype_names() {
   return names;
 }
 
-Words algorithm_names() {
-  Words names{"auto", "native"};
-  for (const Algorithm& algorithm : all_algorithms())
-    if (!std::count(names.begin(), names.end(), algorithm.name)) names.emplace_back(algorithm.name);
-  return names;
-}
-
 Problem BenchCase::problem() const { return Problem::even(what, count, ranks, root, in_place, hosts); }
 
 double BenchCase::bus_factor() const {
@@ -142,7 +127,7 @@ void refuse_unknown(const WantedCases& wanted) {
   const Words collectives = words(collective_names);
   require_known("operation", wanted.ops, collectives);
   require_known("algorithm", wanted.algorithms, algorithm_names(),
-                algorithms_of_any(values<Collective>(wanted.ops, collectives)));
+                algorithm_names(values<Collective>(wanted.ops, collectives)));
   require_known("type", wanted.dtypes, dtype_names());
   for (const std::string& word : wanted.redops)
     if (std::ranges::count(collectives, word))

@@ -45,7 +45,6 @@ struct WantedCases {
 };
 
 std::vector<std::string> dtype_names();
-std::vector<std::string> algorithm_names();  // auto, native, and the algorithms of all collectives, without duplicates
 
 void refuse_unknown(const WantedCases& wanted);  // throws a usage error that names the unknown value
 

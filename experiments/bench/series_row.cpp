@@ -53,9 +53,7 @@ void read(const Json& json, T& value, const Column& column) {
 Names collectives_of_rows() { return {std::begin(collective_names), std::end(collective_names)}; }
 
 Names backends_of_rows() {
-  Names names;
-  for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
-  names = with_simulated(std::move(names));
+  Names names = with_simulated(backend_names());
   names.emplace_back("simulated");  // for rows of a simulated machine, which a root attribute names
   return names;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <chorale/problem.hpp>
+#include "collectives/choice/decision.hpp"
 #include "experiments/bench/cases.hpp"
 #include "src/record/table.hpp"
 

@@ -65,7 +65,8 @@ Outcome measure_all(BenchTeam& team, Communicator& world, const Sweep& sweep, co
   const bool speaks = team.rank() == 0;
   if (speaks)
     for (const std::string& line : grid.skipped) say_skipped(line);
-  const bool has_guard = speaks || world.backend() != "threads";  // ranks that are threads share the guard of their process
+  // Ranks that are threads share the guard of their process.
+  const bool has_guard = speaks || !backend_named(world.backend()).ranks_are_threads;
   std::optional<Progress> progress;
   if (speaks)
     progress.emplace("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_at(session.log_level));

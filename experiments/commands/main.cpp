@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 
+#include "collectives/backends/backends.hpp"
 #include "experiments/common/advice.hpp"
 #include "experiments/common/command.hpp"
 #include "experiments/common/same_hosts.hpp"
@@ -81,8 +81,14 @@ std::vector<std::string> names_of_all_commands() {
 // Returns false only if --backend excludes UCX.
 bool may_use_ucx(const Options& options) {
   const Option* const backend = options.find("backend");
-  return !backend || std::ranges::any_of(std::array{"ucx", "auto", "all"},
-                                         [&](const char* word) { return backend->text.find(word) != std::string::npos; });
+  if (!backend) return true;
+  return std::ranges::any_of(split(backend->text, ','), [](const std::string& part) {
+    const std::string name = part.substr(part.find('=') + 1);  // "tp=ucx"; npos + 1 is 0
+    const auto takes = [&](const Backend& row) {
+      return row.uses_ucx && (name == row.name || name == "auto" || name == "all");
+    };
+    return std::ranges::any_of(all_backends(), takes);
+  });
 }
 
 int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi::Runtime>& runtime) {

@@ -43,7 +43,7 @@ void refuse_hosts(const std::string& name, const System& system) {
 
 void send_in_rings(ByAxis& backends, ByAxis& algorithms) {
   for (auto& [axis, backend] : backends)
-    if (backend == "auto") backend = "mpi";
+    if (backend == "auto") backend = backend_of_every_machine();
   for (auto& [axis, algorithm] : algorithms)
     if (algorithm == "auto") algorithm = "ring";
   algorithms.try_emplace("world", "auto");

@@ -35,7 +35,11 @@ std::vector<Variation> of_algorithms(const ByAxis& backends) {
   std::vector<std::string> names;
   for (const Algorithm& row : all_algorithms())
     if (row.what == Collective::all_reduce) names.emplace_back(row.name);
-  if (backends == ByAxis{{"", "mpi"}}) names.emplace_back("native");
+  const auto has_native = [](const auto& choice) {
+    return std::ranges::any_of(all_backends(),
+                               [&](const Backend& row) { return row.has_native && choice.second == row.name; });
+  };
+  if (std::ranges::all_of(backends, has_native)) names.emplace_back("native");
   std::vector<Variation> all;
   for (const std::string& name : names)
     all.push_back(always(fmt::format("algorithm {}", name), [name](Case& row) { row.algorithms = {{"", name}}; }));

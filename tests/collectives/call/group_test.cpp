@@ -213,6 +213,8 @@ std::string choices_that_cannot_be(Communicator& c) {
       fmt::format("{} has no native all_reduce\n  {} ranks, all_reduce of 100 i32", c.backend(), c.size());
   if (native != "nothing" && !says(native, refused)) return native;
   if ((native == "nothing") != c.transport().has_native(Collective::all_reduce)) return "native: " + native;
+  const Backend& row = backend_named(c.backend());
+  if (!row.devices_only && (native == "nothing") != row.has_native) return "the backend's row is wrong: " + native;
   if ((c.size() & (c.size() - 1)) == 0) return "";
   odd.choose(Collective::all_gather, "recursive_doubling");
   std::vector<std::int32_t> all(100 * static_cast<std::size_t>(c.size()));

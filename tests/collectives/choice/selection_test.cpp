@@ -1,6 +1,7 @@
 #include "collectives/choice/selection.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 #include <chorale/algorithm.hpp>
@@ -191,4 +192,17 @@ TEST_CASE("auto takes the preferred backend among those that work, and MPI if no
   CHECK(best(true, {"ucx", "shm"}) == "shm");
   CHECK(best(false, {"ucx", "nccl", "threads"}) == "ucx");
   CHECK(best(true, {"threads"}) == "mpi");
+  CHECK(backend_of_every_machine() == "mpi");
+}
+
+TEST_CASE("names are listed from the tables: backends of processes, and algorithms of all collectives or of one") {
+  CHECK(backend_names().size() == all_backends().size());
+  CHECK(std::ranges::count(backend_names(), "threads") == 1);
+  CHECK(std::ranges::count(backend_names(connects_processes), "threads") == 0);
+  CHECK(backend_names(connects_processes).size() + 1 == backend_names().size());
+  for (const Backend& row : all_backends())
+    if (row.on_a_host) CHECK(backend_named(row.on_a_host).maps_memory);
+  const std::vector<std::string> all = algorithm_names(), barriers = algorithm_names(std::array{Collective::barrier});
+  CHECK((all[0] == "auto" && all[1] == "native" && std::ranges::count(all, "ring") == 1));
+  CHECK((std::ranges::count(barriers, "ring") == 0 && barriers.size() < all.size()));
 }
