@@ -1,6 +1,6 @@
 // DeepSpeed's schedulers, so that Chorale uses the same learning rates as DeepSpeed for a DeepSpeed config file. W is the
 // number of warm-up steps, at least 2, and T the number of steps in the complete schedule. The rates first, peak and minimum
-// are fields of LearningRate (learning_rate.hpp).
+// are fields of LearningRate (include/chorale/optimizer.hpp).
 //
 //   k        the scheduler's counter. It advances after the optimizer, so step s ≥ 1 uses k = s − 1, and step 0 uses the
 //            initial rate.

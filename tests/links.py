@@ -1,5 +1,5 @@
-"""Checks the links of our Markdown pages. Each link must lead to an existing file, and to an existing heading of that
-file."""
+"""Checks the links of our Markdown pages, and the file names in comments of C++ and CUDA. Each link must lead to an existing
+file, and to an existing heading of that file. A comment may leave out the first folders of a path."""
 import os
 import re
 
@@ -29,3 +29,19 @@ def broken(root, file, content):
                     headings = re.findall(r"(?m)^#+ (.*)$", without_code(page.read()))
                 if name not in map(anchor, headings):
                     yield number, f"links to #{name}, which is no heading of {path or file}"
+
+
+def tails_of(files):
+    """Returns every path by which a comment may name one of these files: base/x.hpp and x.hpp for src/base/x.hpp."""
+    return {"/".join(parts[first:]) for parts in (file.split("/") for file in files) for first in range(len(parts))}
+
+
+def dead_references(lines, tails):
+    """Yields (line, complaint) for each file that a comment names and that does not exist. Names of scripts without a folder
+    are examples, and so are names in capitals."""
+    for number, line in enumerate(lines, 1):
+        comment = re.search(r"//.*", line)
+        for name in re.findall(r"(?<![\w./:-])(?:(?:[\w-]+/)+[\w-]+\.py|(?:[\w-]+/)*[\w-]+\.(?:hpp|cpp|cuh?|md))\b",
+                               comment[0][2:] if comment else ""):
+            if name not in tails and not re.search(r"[A-Z]+\.\w+$", name):
+                yield number, f"names {name}, which does not exist"

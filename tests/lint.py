@@ -4,7 +4,8 @@
    tests/lint.py [ROOT]     prints one line per complaint, `file:line: what`; exits with 1 if there are any
    tests/lint.py --format   formats every source of this repository (`make format`)
 
-   order      a C++ or CUDA file includes only from the folders that its own folder may use (docs/architecture.md)
+   order      a C++ or CUDA file includes only from the folders that its own folder may use (docs/architecture.md); a header
+              of include/ belongs to one of these folders, too
    public     a header of include/ includes only public headers and the standard library, and docs/library.md lists its names
    size       no C++ or CUDA file over 400 lines, no function in it over 80; the Makefile has at most 200 lines
    root       the root of the repository holds only the names listed below (its complaint has no line number)
@@ -12,7 +13,8 @@
    opening    a header, a CUDA source or a Python file opens with a comment that says what it is
    commas     a comma never joins two statements: a debugger stops at each only if each has its own line
    columns    lines of C++, CUDA, Python and the Makefile, including comments, have at most 125 columns
-   links      a link of a Markdown page leads to a file and a heading that exist (links.py)
+   links      a link of a Markdown page leads to a file and a heading that exist, and a comment names only files that exist
+              (links.py)
    spelling   American spelling only (spelling.py)
    text       no tabs (except in the Makefile), no spaces at the end of a line, one newline at the end of the file
    format     C++ and CUDA are as clang-format 14 formats them (Debian 12's version; others differ slightly and are not used)
@@ -23,23 +25,32 @@ import shutil
 import subprocess
 import sys
 
-from links import broken
+from links import broken, dead_references, tails_of
 from spelling import british
 
-# The rooms (subfolders) of collectives/ and parallel/, in levels. Each room may include the rooms of earlier levels. A file
-# that needs a room of a later level is in the wrong room. docs/architecture.md shows the same order.
+# The rooms (subfolders) of collectives/, parallel/ and experiments/, in levels. Each room may include the rooms of earlier
+# levels. A file that needs a room of a later level is in the wrong room. docs/architecture.md shows the same order.
 rooms = {
     "collectives": [["schedule"], ["analysis", "transport"], ["backends/mapped", "backends/message"], ["backends/near"],
                     ["backends"], ["forecast"], ["choice"], ["call"]],
     "parallel": [["pipeline"], ["layout"], ["mesh"], ["context"], ["experts"], ["step"], ["plan"], ["forecast"],
                  ["planner", "state", "generation"], ["trainer"]],
+    "experiments": [["common"], ["train"], ["plan", "prove", "report"], ["bench", "compare", "show", "watch"], ["commands"]],
 }
+# The folder whose code each public header declares. A file may include <chorale/X.hpp> if it may use that folder.
+public_homes = {
+    "src": ["buffer", "clock", "data", "element", "error", "ledger", "math", "named", "relative", "run", "tier_traffic"],
+    "collectives": ["algorithm", "chorale", "communicator", "problem", "schedule"],
+    "layers": ["model", "optimizer"],
+    "parallel": ["plan", "train", "training"],
+}
+home_of_public = {f"chorale/{name}.hpp": home for home, names in public_homes.items() for name in names}
 algorithms = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "gather", "reduce", "reduce_scatter",
               "scatter"]
 
 
 def below(hall, lower):
-    """Returns {room: folders that it may include} for all rooms of a hall (collectives or parallel)."""
+    """Returns {room: folders that it may include} for all rooms of a hall."""
     found, before = {}, list(lower)
     for level in rooms[hall]:
         found |= {f"{hall}/{room}": list(before) for room in level}
@@ -61,6 +72,7 @@ may_include = {
     "layers": ["src"],
     **below("parallel", ["src", "collectives", "layers"]),
     "parallel": ["src", "collectives", "layers"],
+    **below("experiments", ["src", "collectives", "layers", "parallel"]),
     "experiments": ["src", "collectives", "layers", "parallel"],
     "examples": [],
     "tests/client": [],
@@ -105,6 +117,10 @@ def order(file, lines):
         ours_by_quotes = '"' in line and not target.endswith(".stamp")  # the Makefile generates .stamp files
         if ".." in target or target.startswith("/") or (ours_by_quotes and not target.startswith(ours)):
             yield number, f'includes "{target}": write paths from the root of the repository'
+        if target in home_of_public and not file.startswith(programs_of_their_own):
+            of = home_of_public.get(file.removeprefix("include/"), home)
+            if of and home_of_public[target] not in {f.split("/")[0] for f in [of, *may_include.get(of, [])]}:
+                yield number, f"{of} may not include {target}: it belongs to {home_of_public[target]}"
         if not target.startswith(ours):
             continue
         if home is None:
@@ -122,6 +138,8 @@ def public(root, headers):
     with open(page, encoding="utf-8") as stream:
         listed = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", stream.read()))))
     for file, content in headers.items():
+        if file.removeprefix("include/") not in home_of_public:
+            yield f"{file}:1: has no home: add it to public_homes in tests/lint.py"
         for number, line in enumerate(content.splitlines(), 1):
             target = re.match(r"\s*#\s*include\s*(.*)", line)
             if target and not re.match(r"<[a-z_]+>", target.group(1)) and f"include/{target.group(1)[1:-1]}" not in headers:
@@ -244,6 +262,7 @@ def formatting(root, files):
 
 def complaints(root):
     listed = sources(root)
+    tails = tails_of(listed)
     found, program = list(unknown_at_the_root(listed)), []
     files = [f for f in listed if f.endswith((*cpp, ".h", ".py", ".md", ".toml", ".sh")) or f == "Makefile"]
     for file in files:
@@ -255,6 +274,8 @@ def complaints(root):
         checks = [text, columns, spelling, opening, size] + ([order, commas] if file.endswith(cpp) else [])
         for check in checks:
             found += [f"{file}:{number}: {what}" for number, what in check(file, lines)]
+        if file.endswith(cpp):
+            found += [f"{file}:{number}: {what}" for number, what in dead_references(lines, tails)]
         if file.endswith(".md"):
             found += [f"{file}:{number}: {what}" for number, what in broken(root, file, content)]
         if content and (not content.endswith("\n") or content.endswith("\n\n")):

@@ -48,6 +48,27 @@ class Lint(unittest.TestCase):
                     allowed = level_of[target] < level or target == home or target.startswith(home + "/")
                     self.assertEqual(f"{hall}/{home} may not include {hall}/{target}/" not in found, allowed, (home, target))
 
+    def test_public_headers_have_a_home(self):
+        for home, header, allowed in [("src__base__a_cpp", "named", True), ("src__base__a_cpp", "optimizer", False),
+                                      ("src__tier__a_cpp", "plan", False), ("collectives__call__a_cpp", "buffer", True),
+                                      ("collectives__call__a_cpp", "model", False), ("layers__a_cpp", "model", True),
+                                      ("layers__a_cpp", "train", False), ("layers__a_cpp", "problem", False),
+                                      ("parallel__step__a_cpp", "communicator", True),
+                                      ("parallel__step__a_cpp", "training", True), ("examples__a_cpp", "train", True)]:
+            found = self.complaints(**{home: f"#include <chorale/{header}.hpp>\n"})
+            self.assertEqual(f"may not include chorale/{header}.hpp" not in found, allowed, (home, header))
+        found = self.complaints(include__chorale__model_hpp="// M\n#include <chorale/plan.hpp>\n")
+        self.assertIn("include/chorale/model.hpp:2: layers may not include chorale/plan.hpp: it belongs to parallel", found)
+        found = self.complaints(include__chorale__other_hpp="// O\n", docs__library_md="# L\n")
+        self.assertIn("include/chorale/other.hpp:1: has no home", found)
+
+    def test_comments_name_files_that_exist(self):
+        for comment, dead in [("see b.hpp", ""), ("see layers/b.hpp, or my.py", ""), ("in tests/TARGET.cpp", ""),
+                              ("see docs/c.md", "docs/c.md"), ("(parallel/b.hpp)", "parallel/b.hpp"), ("b.cpp.", "b.cpp"),
+                              ("as tests/x.py does", "tests/x.py")]:
+            found = self.complaints(layers__a_cpp=f"int x;  // {comment}\n", layers__b_hpp="// b\n")
+            self.assertEqual(found, f"layers/a.cpp:1: names {dead}, which does not exist" if dead else "", comment)
+
     def test_an_algorithm_knows_only_schedules(self):
         self.assertEqual(self.complaints(collectives__all_reduce__a_cpp='#include "collectives/schedule/x.hpp"\n'), "")
         self.assertIn("may not include",

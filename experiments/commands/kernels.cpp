@@ -23,7 +23,7 @@
 #include "experiments/common/command.hpp"
 #include "experiments/common/machine_watch.hpp"
 #include "experiments/common/run_record.hpp"
-#include "experiments/report/scale.hpp"
+#include "experiments/common/scale.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/loop.hpp"
 #include "experiments/train/product_peak.hpp"
@@ -66,8 +66,8 @@ class KernelsCommand final : public Command {
     o.section("the measurement");
     o.add("steps", steps_, "steps to time, after one that is not; the fastest counts").range(1, 1e4);
     peak_.declare(o);
-    o.add("format", format_, "output format").one_of(TextTable::formats());
-    o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR");
+    o.add("format", format_, "output format").one_of(TextTable::formats()).changes(Effect::output);
+    o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR").changes(Effect::output);
   }
 
   void check(const Launch&) override {
@@ -149,7 +149,7 @@ class KernelsCommand final : public Command {
     if (format_ == "text") fmt::print("{}", notes_within(notes, screen_columns()));
     TextTable table({"kernel", "shape", "calls", "ms", "share", "reference ms", "reference/time"});
     for (const KernelRow& row : step.rows) {
-      const auto percent = [](double share) { return report::quantity(share, report::Unit::percent, 2); };
+      const auto percent = [](double share) { return quantity(share, Unit::percent, 2); };
       std::vector<std::string> cells{
           row.name, row.shape, "", fmt::format("{:.3f}", row.seconds * 1e3), percent(row.seconds / step.seconds), "", ""};
       if (row.calls > 0) {

@@ -15,30 +15,6 @@
 namespace chorale::plan {
 namespace {
 
-double spent(const ClassTime& time, Spent kind) { return time.kernels.seconds[static_cast<std::size_t>(kind)]; }
-
-// The seconds of a rank class by kind of work, in the order of the table's columns.
-Shares shares_of(const ClassTime& time, const std::set<std::string>& axes) {
-  Shares all{{"products", spent(time, Spent::products)},
-             {"attention", spent(time, Spent::attention)},
-             {"other kernels", spent(time, Spent::elements)},
-             {"update", spent(time, Spent::update)},
-             {"tp calls", time.calls},
-             {"launches", time.launching > 1e-9 * time.seconds ? time.launching : 0}};  // ignores rounding errors
-  for (const std::string& axis : axes) {
-    const auto found = time.waits.find(axis);
-    all.emplace_back("wait: " + axis, found == time.waits.end() ? 0 : found->second);
-  }
-  return all;
-}
-
-std::set<std::string> axes_of(const ExecutedStep& step) {
-  std::set<std::string> axes;
-  for (const ClassTime& time : step.classes)
-    for (const auto& [axis, seconds] : time.waits) axes.insert(axis);
-  return axes;
-}
-
 // The textbook formula for the time of all passes: (micro-batches + bubble) · the time of a pass on the slowest stage.
 // Returns "" for schedules that split backward passes, because their bubble depends on how long each part takes.
 std::string closed_form(const PredictedStep& step, const StepRequest& request) {
@@ -69,7 +45,7 @@ std::string shares_in_words(const PredictedStep& step) {
 
 // In csv and json, each row also has the values of the complete step.
 TextTable time_table(const PredictedStep& step, const StepRequest& request, const Wording& as) {
-  const std::set<std::string> axes = axes_of(step.step);
+  const std::set<std::string> axes = waited_axes(step.step);
   std::vector<std::string> columns{"stage", "ranks"};
   for (const auto& [name, seconds] : shares_of({}, axes)) columns.push_back(as.column(name, "s"));
   columns.emplace_back(as.plain() ? "all_s" : "seconds");
@@ -84,32 +60,6 @@ TextTable time_table(const PredictedStep& step, const StepRequest& request, cons
     table.add(row);
   }
   return table;
-}
-
-Shares shares_of(const PredictedStep& step, std::size_t rank_class) {
-  return shares_of(step.step.classes[rank_class], axes_of(step.step));
-}
-
-Shares mean_shares(const PredictedStep& step) {
-  const std::set<std::string> axes = axes_of(step.step);
-  Shares mean;
-  double ranks = 0;
-  for (std::size_t c = 0; c < step.step.classes.size(); ++c) {
-    const auto weight = static_cast<double>(step.ranks.classes[c].ranks);
-    const Shares own = shares_of(step.step.classes[c], axes);
-    if (mean.empty()) mean = own;
-    for (std::size_t i = 0; i < own.size(); ++i) mean[i].second = (c == 0 ? 0 : mean[i].second) + weight * own[i].second;
-    ranks += weight;
-  }
-  double spent = 0;
-  for (auto& [name, seconds] : mean) {
-    seconds /= ranks;
-    spent += seconds;
-  }
-  if (const double idle = step.step.seconds - spent; idle > 1e-9 * step.step.seconds)
-    mean.emplace_back("idle at the end", idle);
-  if (const double slow = step.seconds - step.step.seconds; slow > 0) mean.emplace_back("slow hosts", slow);
-  return mean;
 }
 
 double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole) {

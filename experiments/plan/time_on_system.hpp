@@ -1,20 +1,14 @@
 // Shows the predicted time of a step on a system of accelerators, as text: `chorale plan --machine selene`.
 #pragma once
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "experiments/common/time_shares.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "experiments/plan/wording.hpp"
 #include "parallel/planner/step.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::plan {
-
-// The seconds that a rank spends on each kind of work or waiting. The means over all ranks add up to the step time.
-using Shares = std::vector<std::pair<std::string, double>>;
-Shares mean_shares(const PredictedStep& step);
-Shares shares_of(const PredictedStep& step, std::size_t rank_class);  // of one rank of a class; classes have equal kinds
 
 // Says how the time of a step is divided and what the step costs. If the tokens of a complete training are given, adds the
 // time, GPU-hours and energy of the training.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "experiments/report/scale.hpp"
+#include "experiments/common/scale.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::plan {
@@ -32,7 +32,7 @@ std::string Wording::number(double value, int digits) const {
   return fmt::format("{:.{}g}", value, plain_ ? plain_digits : digits);
 }
 
-std::string words_for_bytes(double bytes) { return bytes < 0 ? "?" : report::quantity(bytes, report::Unit::bytes); }
+std::string words_for_bytes(double bytes) { return bytes < 0 ? "?" : quantity(bytes, Unit::bytes); }
 
 std::string words_for_room(double needed, double memory) {
   const double share = needed / memory;

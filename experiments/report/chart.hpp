@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/common/scale.hpp"
 #include "experiments/report/canvas.hpp"
 #include "experiments/report/looks.hpp"
-#include "experiments/report/scale.hpp"
 
 namespace chorale::report {
 

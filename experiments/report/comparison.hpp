@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "experiments/common/scale.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/record_set.hpp"
-#include "experiments/report/scale.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::report {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/common/scale.hpp"
 #include "experiments/report/blocks.hpp"
-#include "experiments/report/scale.hpp"
 
 namespace chorale::report {
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "experiments/common/scale.hpp"
 #include "experiments/report/heading.hpp"
 #include "experiments/report/record_tables.hpp"
-#include "experiments/report/scale.hpp"
 #include "experiments/report/suite_summary.hpp"
 #include "experiments/report/training.hpp"
 #include "src/base/screen.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/report/scale.hpp"
+#include "experiments/common/scale.hpp"
 #include "parallel/state/replicas.hpp"
 #include "src/base/text.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 // dropped choices.
 std::string words_for_drops(const Training& training) {
   if (training.options().shape.experts.capacity == 0) return "";
-  return "  dropped " + report::quantity(training.choices().dropped_share(), report::Unit::percent, 2);
+  return "  dropped " + quantity(training.choices().dropped_share(), Unit::percent, 2);
 }
 
 Progress::Screen screen_for(const Loop::Parts& parts) {
@@ -35,12 +35,13 @@ std::string note_peak(RunRecord& run, const ProductPeak& peak) {
 void LoopOptions::declare(Options& o) {
   saving.declare(o);
   o.add("eval-interval", eval_interval, "steps between evaluations; 0: only at the end").range(0, 1e9);
-  o.add("eval-samples", eval_samples, "held-out samples per evaluation").range(1, 1e7);
+  o.add("eval-samples", eval_samples, "held-out samples per evaluation").range(1, 1e7).changes(Effect::learning);
   o.add("log-interval", log_interval, "steps between printed lines").range(1, 1e9);
   on_nan.declare(o);
   o.add("replica-interval", replica_interval,
         "steps between comparisons of the copies of weights and moments on different ranks; 0: never")
-      .range(0, 1e9);
+      .range(0, 1e9)
+      .changes(Effect::speed);
 }
 
 Loop::Loop(const Parts& parts, LoopOptions& options, std::int64_t last_step)
@@ -115,8 +116,8 @@ bool Loop::report(const StepResult& result, double seconds) {
   if (parts_.records) {
     const double time = parts_.session.clock.seconds() - began_;
     const TrainRow row = parts_.records->step(result, training.choices(), time, seconds, parts_.peak.flops(), shares);
-    say(result, fmt::format("{:.0f} tokens/s  MFU {}{}", row.tokens_per_s,
-                            report::quantity(row.mfu, report::Unit::percent, 2), words_for_drops(training)));
+    say(result, fmt::format("{:.0f} tokens/s  MFU {}{}", row.tokens_per_s, quantity(row.mfu, Unit::percent, 2),
+                            words_for_drops(training)));
     for (const auto& [rank, words] : parts_.stragglers->step(shares))
       parts_.run.log.warn("rank {} on {} is slow: {}", rank, parts_.ranks[rank].host, words);
   }

@@ -10,7 +10,7 @@
 #include "experiments/common/machine_named.hpp"
 #include "experiments/common/run_record.hpp"
 #include "experiments/common/simulated.hpp"
-#include "experiments/plan/time_on_system.hpp"
+#include "experiments/common/time_shares.hpp"
 #include "experiments/train/forecast.hpp"
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/records.hpp"
@@ -52,7 +52,7 @@ Simulated on_accelerators(const PlanRequest& request, const System& system) {
     s.classes.push_back(fmt::format("stage {}", stage_of(request.layout, ranks.rank)));
     s.ranks.push_back(static_cast<double>(ranks.ranks));
     s.sent.push_back(s.ranks.back() * static_cast<double>(step.step.classes[c].sent));
-    for (const auto& [kind, seconds] : plan::shares_of(step, c)) {
+    for (const auto& [kind, seconds] : shares_of(step, c)) {
       if (c == 0) s.kinds.push_back(kind);
       s.spent.push_back(seconds);
     }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/report/scale.hpp"
+#include "experiments/common/scale.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::watch {
@@ -77,7 +77,7 @@ std::string held_out(const Metrics& metrics) {
 }
 
 std::string speed(const Metrics& metrics) {
-  const auto percent = [](double share) { return report::quantity(share, report::Unit::percent, 2); };
+  const auto percent = [](double share) { return quantity(share, Unit::percent, 2); };
   const std::optional<double> dropped = metrics.steps.empty() ? std::nullopt : metrics.steps.back().dropped;
   return fmt::format("{:.0f} tokens/s, MFU {}{}", newest(metrics, &WatchedStep::tokens_per_s),
                      percent(newest(metrics, &WatchedStep::mfu)), dropped ? ", dropped " + percent(*dropped) : "");

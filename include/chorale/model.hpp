@@ -26,25 +26,15 @@
 #include <utility>
 #include <vector>
 
+#include <chorale/math.hpp>
 #include <chorale/named.hpp>
 
 namespace chorale {
 
 class Options;
 
-// How sums over tokens, shards and ranks are computed. fast: in floats. exact: in integers, so that results are
-// bit-identical on every layout (docs/architecture/numerics.md).
-enum class NumericsKind : std::uint8_t { fast, exact };
-constexpr auto names_of(NumericsKind) { return Names{"kind of numerics", "fast", "exact"}; }
-
 enum class Recompute : std::uint8_t { none, selective, full };  // which activations the backward pass recomputes
 constexpr auto names_of(Recompute) { return Names{"kind of recomputation", "none", "selective", "full"}; }
-
-// A routing that depends on a token's position instead of the router's scores, for measurements with a known load of each
-// expert. balanced: all experts get the same number of tokens. uniform: experts are drawn at random. zipf: a few experts get
-// most tokens. one: every token chooses the same experts.
-enum class ForcedRouting : std::uint8_t { balanced, uniform, zipf, one };
-constexpr auto names_of(ForcedRouting) { return Names{"routing", "balanced", "uniform", "zipf", "one"}; }
 
 enum class ModelFamily : std::uint8_t { gpt2, llama };
 constexpr auto names_of(ModelFamily) { return Names{"model family", "gpt2", "llama"}; }

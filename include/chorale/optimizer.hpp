@@ -5,20 +5,11 @@
 #include <optional>
 
 #include <chorale/named.hpp>
+#include <chorale/relative.hpp>
 
 namespace chorale {
 
 class Options;
-
-// A value, or a multiple of another value: "1e-4" or "0.1*lr".
-struct Relative {
-  double value = 0;
-  bool relative = false;
-
-  constexpr Relative(double number = 0, bool is_relative = false) : value(number), relative(is_relative) {}
-  bool operator==(const Relative&) const = default;
-  constexpr double of(double whole) const { return relative ? value * whole : value; }
-};
 
 // The learning rate of each step. The rate starts with a linear or logarithmic warm-up from `first` to the peak. One of
 // these decays follows:

@@ -8,11 +8,11 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <string>
 
 #include <chorale/ledger.hpp>
 #include <chorale/problem.hpp>
+#include <chorale/tier_traffic.hpp>
 
 namespace chorale {
 
@@ -41,20 +41,6 @@ struct Account {
   void add(std::size_t operation, const Sent& sent);
 };
 using Accounts = std::map<std::string, Account>;  // key: the name of the axis
-
-// The bytes that a rank has read from the tier and written to it, by tensor category.
-struct TierTraffic {
-  std::array<std::int64_t, categories> read{}, written{};
-  bool operator==(const TierTraffic&) const = default;
-  void add(const TierTraffic& other, std::int64_t times) {
-    for (std::size_t c = 0; c < categories; ++c) {
-      read[c] += times * other.read[c];
-      written[c] += times * other.written[c];
-    }
-  }
-  std::int64_t all_read() const { return std::accumulate(read.begin(), read.end(), std::int64_t{0}); }
-  std::int64_t all_written() const { return std::accumulate(written.begin(), written.end(), std::int64_t{0}); }
-};
 
 struct RankPlan {
   std::int64_t parameters = 0;                          // number of parameters in this rank's stage and shard

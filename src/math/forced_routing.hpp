@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <chorale/model.hpp>
+#include <chorale/math.hpp>
 
 namespace chorale {
 

@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-#include <chorale/model.hpp>
+#include <chorale/math.hpp>
 #include "src/math/attention.hpp"
 #include "src/math/leaves.hpp"
 #include "src/math/norm.hpp"

@@ -4,7 +4,7 @@
 //   Staged here(memory, there.count(), there.dtype(), Category::params);
 //   here.start_read(there, traffic);  …  here.wait();  compute with here.tensor();  here.start_write(there, traffic);  …
 #pragma once
-#include <chorale/plan.hpp>
+#include <chorale/tier_traffic.hpp>
 #include "src/memory/tensor.hpp"
 
 namespace chorale {

@@ -1,4 +1,4 @@
-// Tests enumerations with names (src/base/named.hpp), as user programs and the option parser use them.
+// Tests enumerations with names (include/chorale/named.hpp), as user programs and the option parser use them.
 #include <chorale/named.hpp>
 
 #include <optional>
@@ -40,7 +40,7 @@ struct Choices {
     options.add("seed", seed, "a seed").range(0, 9e18);
     options.only_where(
         "light", [this] { return lamps ? "" : "the lamps are off"; },
-        [this] { options.add("shade", "auto", width_of_shade, "a shade").only_with("metal", {"gold"}); });
+        [this] { options.add("shade", "auto", width_of_shade, "a shade").only_with(options.option("metal"), Metal::gold); });
     options.add_no("no-lamps", lamps, "work without lamps");
   }
   std::optional<std::int64_t> width_of_shade;

@@ -22,7 +22,7 @@ struct Sources {
   int count;
 };
 
-// Uses the conversions of f16 and bf16 in dtype.hpp, and not the GPU's instructions. A NaN from min or max is therefore
+// Uses the conversions of f16 and bf16 in element.hpp, and not the GPU's instructions. A NaN from min or max is therefore
 // bit-identical to the host's NaN. (A NaN from a sum, product or quotient differs, because GPU arithmetic always gives 7fff
 // ffff.)
 template <Redop op, int width, class T>

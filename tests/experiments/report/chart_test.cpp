@@ -9,6 +9,7 @@
 #include "tests/catch.hpp"
 
 using namespace chorale::report;
+using chorale::Scale, chorale::Unit;
 
 namespace {
 

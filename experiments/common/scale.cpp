@@ -1,4 +1,4 @@
-#include "experiments/report/scale.hpp"
+#include "experiments/common/scale.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "src/base/text.hpp"
 
-namespace chorale::report {
+namespace chorale {
 namespace {
 
 struct Prefix {
@@ -157,4 +157,4 @@ std::vector<std::string> Scale::labels(const std::vector<double>& ticks) const {
   return words;
 }
 
-}  // namespace chorale::report
+}  // namespace chorale

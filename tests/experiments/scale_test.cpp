@@ -1,13 +1,13 @@
 // Tests the axes of charts. Ticks must be round and within the range, and labels must be distinct. Some values cannot be
 // placed.
-#include "experiments/report/scale.hpp"
+#include "experiments/common/scale.hpp"
 
 #include <cmath>
 #include <set>
 
 #include "tests/catch.hpp"
 
-using namespace chorale::report;
+using namespace chorale;
 using enum Scale::Spacing;
 
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace chorale::report {
+namespace chorale {
 
 enum class Unit { plain, seconds, bytes, bytes_per_second, per_second, percent };
 
@@ -45,4 +45,4 @@ class Scale {
   double near_ = 1;      // for a symmetric axis: a power of ten, at most the smallest value other than zero
 };
 
-}  // namespace chorale::report
+}  // namespace chorale
