@@ -1,61 +1,89 @@
-// The options of a model's shape.
+// The options of a model's shape: a walk over its fields.
+#include <fmt/format.h>
+
+#include <optional>
+
 #include <chorale/model.hpp>
+#include "layers/shape_fields.hpp"
 #include "src/base/options.hpp"
-#include "src/math/forced_routing.hpp"
 
 namespace chorale {
+namespace {
+
+Option& add(Options& o, const ShapeField& field, bool& value) {
+  return field.negated ? o.add_no(field.option, value, field.about) : o.add(field.option, value, field.about);
+}
+Option& add(Options& o, const ShapeField& field, double& value) {
+  return field.none ? o.add(field.option, field.none, value, field.about) : o.add(field.option, value, field.about);
+}
+Option& add(Options& o, const ShapeField& field, std::int64_t& value) { return o.add(field.option, value, field.about); }
+template <Named Enum>
+Option& add(Options& o, const ShapeField& field, Enum& value) {
+  return o.add(field.option, value, field.about);
+}
+template <Named Enum>
+Option& add(Options& o, const ShapeField& field, std::optional<Enum>& value) {
+  return o.add(field.option, field.none, value, field.about);
+}
+
+// Declares an option for each field. `dense` returns why experts have no effect, or "".
+template <class Fields>
+void declare_each(Options& o, Fields& fields, const std::function<std::string()>& dense) {
+  each_field(fields, [&](const ShapeField& field, auto& value) {
+    Option& option = add(o, field, value).range(field.low, field.high).changes(field.effect).part_of(field.whole);
+    switch (field.models) {
+      case ShapeField::Models::all: break;
+      case ShapeField::Models::llama: option.only_with(o.option("family"), ModelFamily::llama); break;
+      case ShapeField::Models::with_experts: option.only_where("a model with experts", dense); break;
+      case ShapeField::Models::with_expert_bias: option.only_with(o.option("moe-router-enable-expert-bias"), true); break;
+    }
+  });
+}
+
+std::string text_of(const ShapeField& field, bool value) { return value != field.negated ? "true" : "false"; }
+std::string text_of(const ShapeField&, std::int64_t value) { return fmt::format("{}", value); }
+std::string text_of(const ShapeField& field, double value) {
+  return field.none && value == 0 ? field.none : fmt::format("{}", value);
+}
+template <Named Enum>
+std::string text_of(const ShapeField&, Enum value) {
+  return name_of(value);
+}
+template <Named Enum>
+std::string text_of(const ShapeField& field, const std::optional<Enum>& value) {
+  return value ? name_of(*value) : field.none;
+}
+
+bool has_effect(const ShapeField& field, const ModelShape& shape) {
+  switch (field.models) {
+    case ShapeField::Models::all: return true;
+    case ShapeField::Models::llama: return shape.llama();
+    case ShapeField::Models::with_experts: return shape.experts.count > 0;
+    case ShapeField::Models::with_expert_bias: return shape.experts.count > 0 && shape.experts.bias;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
 
 void ModelShape::declare(Options& o) {
-  o.add("family", family, "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary)");
-  o.add("num-layers", layers, "transformer blocks").range(1, 1e4);
-  o.add("hidden-size", width, "width of the residual stream").range(1, 1e6);
-  o.add("ffn-hidden-size", ffn, "width of the MLP; 0: four times hidden-size").range(0, 1e7);
-  o.add("num-attention-heads", heads, "attention heads").range(1, 1e5);
-  o.add("num-query-groups", groups, "key and value heads (GQA); 0: one per attention head").range(0, 1e5);
-  o.add("seq-length", sequence, "tokens per sequence").range(1, 1e7);
-  o.add("vocab-size", vocabulary, "tokens in the vocabulary").range(1, 1e8);
-  o.add("rotary-base", rotary_base, "base of rotary positions").range(1, 1e9).only_with("family", {"llama"});
-  o.add("kv-channels", head, "width of a head; 0: hidden-size / num-attention-heads").range(0, 1e5);
-  o.add("qk-layernorm", qk_norm, "an RMSNorm of every query and key head, before the rotation, as in Qwen3")
-      .only_with("family", {"llama"});
-  o.add("norm-epsilon", epsilon, "added to the variance before a norm takes its root").range(1e-12, 1);
-  o.add("dropout", dropout, "probability of dropping an activation or attention weight").range(0, 0.999);
-  o.add_no("untie-embeddings", tied, "the output head gets its own table, not the embedding's");
+  declare_each(o, *this, {});
   experts.declare(o);
 }
 
 void Experts::declare(Options& o) {
-  const auto dense = [this] { return count == 0 ? "num-experts is 0" : ""; };
   o.section("experts");
-  o.add("num-experts", count, "experts of a block; 0: every MLP is dense").range(0, 1e5);
-  o.only_where("a model with experts", dense, [&] {
-    o.add("moe-router-topk", chosen, "experts that a token chooses").range(1, 1e5);
-    o.add("moe-ffn-hidden-size", ffn, "width of an expert; 0: ffn-hidden-size").range(0, 1e7);
-    o.add("moe-shared-expert-intermediate-size", shared_ffn, "width of an expert that takes every token; 0: none")
-        .range(0, 1e7);
-    o.add("expert-interval", every, "every n-th block has experts, the others a dense MLP").range(1, 1e4);
-    o.add("moe-router-score-function", score, "how logits become scores");
-    o.add("moe-router-pre-softmax", before_choice,
-          "softmax over all experts instead of the chosen ones; their weights then add up to less than 1");
-    o.add("moe-router-topk-scaling-factor", scale, "multiplies the weights of the chosen experts").range(0, 1e6);
-    o.add("moe-router-num-groups", groups, "groups of experts; a token chooses among its best groups").range(1, 1e5);
-    o.add("moe-router-group-topk", chosen_groups, "groups that a token may choose from").range(1, 1e5);
-    o.add("moe-expert-capacity-factor", "dropless", capacity,
-          "an expert takes at most this factor × topk × seq-length / experts tokens of a sequence")
-        .range(1e-6, 1e6);
-    o.add("moe-aux-loss-coeff", balance, "coefficient of the balance loss").range(0, 1e6);
-    o.add("moe-z-loss-coeff", z, "coefficient of the router's z-loss").range(0, 1e6);
-    o.add("moe-router-load-balancing-type", balancing,
-          "shares of experts in the balance loss: of the sequence (seq) or of the previous step (global)");
-    o.add("moe-router-enable-expert-bias", bias,
-          "choose experts by score + bias, and move the biases after each step toward equal loads");
-  });
-  o.add("moe-router-bias-update-rate", bias_rate, "by how much a step moves a bias")
-      .range(0, 1e6)
-      .only_with("moe-router-enable-expert-bias", {"true"});
-  o.add("routing", learned_routing, routing,
-        "who chooses experts: the router, or a rule for measurements that knows only the token's position")
-      .only_where("a model with experts", dense);
+  declare_each(o, *this, [this] { return count == 0 ? "num-experts is 0" : ""; });
+}
+
+std::vector<std::pair<ShapeField, std::string>> settings_of(const ModelShape& shape) {
+  std::vector<std::pair<ShapeField, std::string>> settings;
+  const auto tell = [&](const ShapeField& field, const auto& value) {
+    settings.emplace_back(field, has_effect(field, shape) ? text_of(field, value) : "");
+  };
+  each_field(shape, tell);
+  each_field(shape.experts, tell);
+  return settings;
 }
 
 }  // namespace chorale

@@ -170,7 +170,8 @@ void Launches::declare(Options& options) {
   options
       .add("launches", launches_,
            "start this many launches, one after the other, and merge their records; 0: measure in this process")
-      .range(0, 1000);
+      .range(0, 1000)
+      .changes(Effect::output);
   options.add("ranks-per-launch", ranks_, "ranks of each launch").range(1, 1e6);
   options
       .add("against", against_,

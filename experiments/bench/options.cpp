@@ -4,21 +4,13 @@
 #include <filesystem>
 
 #include "collectives/backends/backends.hpp"
+#include "collectives/choice/decision.hpp"
 #include "experiments/common/machine_named.hpp"
 #include "experiments/common/simulated.hpp"
 #include "src/base/text.hpp"
 #include "src/base/topology.hpp"
 
 namespace chorale::bench {
-namespace {
-
-std::vector<std::string> backend_names() {
-  std::vector<std::string> names;
-  for (const Backend& backend : all_backends()) names.emplace_back(backend.name);
-  return names;
-}
-
-}  // namespace
 
 void Asked::declare(Options& options) {
   std::vector<std::string> choices = backend_names();
@@ -54,7 +46,8 @@ void Asked::declare(Options& options) {
       .range(0, 1e7);
   options.add("warm-up", warm_up_, "untimed calls before the timed calls").alias("w").range(0, 1e6);
   options.add("order", order_, "seed of the random order in which rows are measured; 0: in the order of the table")
-      .range(0, 1e18);
+      .range(0, 1e18)
+      .changes(Effect::output);
   options.add("cache", cache_, "hot: always the same buffers; cold: buffers that are in no cache").one_of({"hot", "cold"});
   options.add("memory", memory_, "symmetric: memory that peers can map; heap: ordinary memory")
       .one_of({"symmetric", "heap"});

@@ -47,12 +47,13 @@ class BenchCommand final : public Command {
     options.add("check", check_, "whether results are checked, element by element");
     options.add("compare-calls", compare_calls_, "whether ranks check that all make the same call, as a training run does");
     options.add("ceiling", ceiling_, "whether to measure the memory ceiling, where memory is mapped");
-    options.add("format", format_, "output format").one_of(TextTable::formats());
+    options.add("format", format_, "output format").one_of(TextTable::formats()).changes(Effect::output);
     options
         .add("out", out_,
              "write every sample of every rank to this new record; with --format csv, a folder gets the tables instead, one "
              "file for each operation")
-        .words("FILE.h5|DIR");
+        .words("FILE.h5|DIR")
+        .changes(Effect::output);
   }
 
   void check(const Launch& launch) override {

@@ -127,7 +127,7 @@ std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_
 
 DeclaredCommand::DeclaredCommand(const CommandRow& row) : command(row.make()), options(fmt::format("chorale {}", row.name)) {
   command->declare(options);
-  options.section("every command");
+  options.section("every command", Effect::output);
   options.add("log-level", log_level, "what the console shows; log files keep everything").one_of(Log::levels());
   options.add("config", "read options from a TOML or JSON file").words("FILE");
 }

@@ -63,7 +63,7 @@ class Compare final : public Command {
           "instead of a suite: train on each of these layouts, as dp4,tp4,dp2.pp2; all: those that `chorale plan "
           "--layout all` lists. Takes the options of train, except --layout, for all runs");
     o.add("resume", resume_, "continue a stopped comparison").words("DIR");
-    o.add("run-dir", run_dir_, "create the folder of the comparison in this folder").words("DIR");
+    o.add("run-dir", run_dir_, "create the folder of the comparison in this folder").words("DIR").changes(Effect::output);
     o.add("repetitions", repetitions_,
           "repetitions of every run; 0: as the suite says; fewer than six cannot tell the fastest")
         .range(0, 1000);

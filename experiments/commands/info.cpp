@@ -165,14 +165,14 @@ void print_as_text(const Json& all) {
 class Info final : public Command {
  public:
   void declare(Options& options) override {
-    options.add("format", format_, "output format").one_of({"text", "json"});
+    options.add("format", format_, "output format").one_of({"text", "json"}).changes(Effect::output);
     options.add("layout", layout_, "draw which rank sits where under this layout, and which axes cross hosts").words("WORD");
     const auto no_layout = [this] { return layout_.empty() ? "no layout is given" : ""; };
     train::declare_order(options, order_).only_where("a layout", no_layout);
     options.add("hosts", hosts_, "draw hosts with so many ranks each, as 2,3,1, instead of those of this launch")
         .words("N,N,…")
         .only_where("a layout", no_layout);
-    options.add("run-dir", run_dir_, "create a folder with a record in this folder").words("DIR");
+    options.add("run-dir", run_dir_, "create a folder with a record in this folder").words("DIR").changes(Effect::output);
   }
 
   void check(const Launch& launch) override {

@@ -70,7 +70,7 @@ class Prove final : public Command {
                       "contain every pair",
                       most_ranks_of_products))
         .one_of(kinds);
-    o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR");
+    o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR").changes(Effect::output);
   }
 
   void check(const Launch& launch) override {

@@ -65,18 +65,21 @@ class Train final : public Command {
     memory_.declare(o);
     device_.declare(o);
     flags_.declare_offload(o);
-    o.section("data and records");
-    o.add("data", data_, "a token file (made by chorale data tokenize), or synthetic: the embedded language").words("FILE");
+    o.section("data and records", Effect::output);
+    o.add("data", data_, "a token file (made by chorale data tokenize), or synthetic: the embedded language")
+        .words("FILE")
+        .changes(Effect::work);
     o.add("tokenizer", tokenizer_, "tokenizer of the data; the run keeps a copy for generate and export")
         .words("bytes|FILE|DIR")
         .only_where("a file of tokens", [this] { return data_ == "synthetic" ? "synthetic data is not text" : ""; });
     o.add("run-dir", run_dir_, "create the run's folder in this folder").words("DIR");
     o.add("load", load_, "resume from a run, its checkpoints or one checkpoint; they set the model shape")
         .words("DIR")
-        .instead_of("load-hf");
+        .instead_of("load-hf");  // a resumed run is the same experiment
     o.add("load-hf", load_hf_, "start from the weights and the shape in a Hugging Face model folder")
         .words("DIR")
-        .instead_of("load");
+        .instead_of("load")
+        .changes(Effect::work);
     loop_.declare(o);
     peak_.declare(o);
     o.add("trace-steps", trace_, "trace passes, layers, kernels and calls of these steps, for a trace viewer: 10:13, or 10")

@@ -77,7 +77,7 @@ void AskedPlan::declare(Options& o) {
   o.add("rows", most_rows, "rows to show of the table of all layouts or of a search; 0: all. The default is for text")
       .range(0, 1e6)
       .only_where("layout all, or search", [this] { return search || layouts.all() ? "" : "the layout is not all"; });
-  o.add("format", format, "format of the tables").one_of(TextTable::formats());
+  o.add("format", format, "format of the tables").one_of(TextTable::formats()).changes(Effect::output);
   o.add_words(train::megatron_flags());
 }
 

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "experiments/report/labels.hpp"
+#include "experiments/report/recorded_option.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {
@@ -40,7 +40,7 @@ std::set<std::string> settings_of(const RecordSet& records) {
   std::set<std::string> keys;
   for (const RecordedRun& run : records.runs)
     for (const auto& [key, value] : run.settings)
-      if (tells_runs_apart(key)) keys.insert(key);
+      if (tells_runs_apart(run.command, key)) keys.insert(key);
   return keys;
 }
 

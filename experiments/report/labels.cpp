@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "experiments/report/recorded_option.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -13,28 +14,13 @@
 namespace chorale::report {
 namespace {
 
-// Settings that a label omits. They change no result, or they are part of the layout or the model's shape, which the label
-// names.
-const std::set<std::string> said_by_layout = [] {
-  std::set<std::string> flags{
-      "layout",   "zero",           "shard-size", "hpz", "use-distributed-optimizer", "sequence-parallel",
-      "schedule", "virtual-stages", "order"};
-  for (const AxisRow& axis : all_axes()) flags.insert(axis.name);
-  return flags;
-}();
-const std::set<std::string> said_by_shape{
-    "family",           "num-layers", "hidden-size", "ffn-hidden-size",  "num-attention-heads",
-    "num-query-groups", "vocab-size", "rotary-base", "untie-embeddings", "preset"};
-const std::set<std::string> says_nothing{"run-dir", "out",    "log-level", "log-interval", "save-interval", "no-save",
-                                         "load",    "format", "config",    "trace-steps",  "launches",      "order"};
-
 std::string layout_of(const RecordedRun& run) {
   Options options("train");
   train::LayoutFlags flags;
   flags.declare(options);
   try {
     for (const auto& [key, text] : run.settings)
-      if (options.find(key) && said_by_layout.count(key)) options.set({key, text, "the record"});
+      if (is_part_of(Whole::layout, "train", key)) options.set({key, text, "the record"});
     const auto recorded = run.root().words("layout");  // in the axis order that the run chose; older records lack it
     const std::string word = recorded.empty() ? to_string(flags.layout(run.ranks())) : recorded[0];
     const bool one_replica = word.starts_with("dp1.tp") || word.starts_with("dp1.pp");
@@ -50,12 +36,17 @@ void tell_shapes_apart(std::vector<RecordedRun>& runs) {
   std::map<std::string, std::vector<RecordedRun*>> by_label;
   for (RecordedRun& run : runs)
     if (run.command != another_program) by_label[run.label].push_back(&run);
-  for (const auto& [label, same] : by_label)
-    for (const std::string& key : said_by_shape) {
+  for (const auto& [label, same] : by_label) {
+    std::set<std::string> of_shape;
+    for (const RecordedRun* const run : same)
+      for (const auto& [key, value] : run->settings)
+        if (is_part_of(Whole::shape, run->command, key)) of_shape.insert(key);
+    for (const std::string& key : of_shape) {
       const auto differs = [&](const RecordedRun* run) { return run->setting(key) != same[0]->setting(key); };
-      if (key == "preset" || std::ranges::none_of(same, differs)) continue;
+      if (std::ranges::none_of(same, differs)) continue;
       for (RecordedRun* const run : same) run->label += ", " + in_label(key, run->setting(key));
     }
+  }
 }
 
 // A row that was not measured by chorale is never a repetition of a run of chorale.
@@ -83,12 +74,12 @@ void label_all(std::vector<RecordedRun>& runs, const std::string& metric) {
       words.push_back(run.layout = layout_of(run));
     else
       words.push_back(fmt::format("{} on {} rank{}", run.command, run.ranks(), run.ranks() == 1 ? "" : "s"));
-    if (std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return said_by_shape.count(key) > 0; }))
-      words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
+    const auto is_shape = [&](const std::string& key) { return is_part_of(Whole::shape, run.command, key); };
+    if (std::ranges::any_of(keys, is_shape)) words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));
     for (const std::string& key : keys) {
       if (!run.settings.count(key)) continue;
       run.differing[key] = in_label(key, run.setting(key));
-      if (!said_by_layout.count(key) && !said_by_shape.count(key)) words.push_back(run.differing[key]);
+      if (!is_part_of(Whole::layout, run.command, key) && !is_shape(key)) words.push_back(run.differing[key]);
     }
     run.label = join(words, ", ");
   }
@@ -103,7 +94,7 @@ std::set<std::string> settings_that_differ(const std::vector<RecordedRun>& runs,
       for (const auto& [key, value] : run.settings) values[key].insert(value);
   std::set<std::string> keys;
   for (const auto& [key, seen] : values)
-    if (seen.size() > 1 && tells_runs_apart(key)) keys.insert(key);
+    if (seen.size() > 1 && tells_runs_apart(command, key)) keys.insert(key);
   return keys;
 }
 
@@ -112,7 +103,5 @@ std::string in_label(const std::string& setting, const std::string& value) {
   const bool is_word = !needs_key.count(value) && value.find_first_of("0123456789") == std::string::npos;
   return is_word || setting == "dtype" ? value : setting + " " + (value.empty() ? "-" : value);
 }
-
-bool tells_runs_apart(const std::string& setting) { return !says_nothing.count(setting); }
 
 }  // namespace chorale::report

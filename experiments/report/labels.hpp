@@ -17,7 +17,6 @@ namespace chorale::report {
 void label_all(std::vector<RecordedRun>& runs, const std::string& metric);
 
 std::set<std::string> settings_that_differ(const std::vector<RecordedRun>& runs, const std::string& command);
-bool tells_runs_apart(const std::string& setting);                           // false for folders, log levels and the like
 std::string in_label(const std::string& setting, const std::string& value);  // the form in labels: "lr 0.001"
 
 }  // namespace chorale::report

@@ -4,9 +4,9 @@
 //   held-out loss   lowest is best      a sample is a seed: repetitions with the same seed have the same loss, so they say
 //                                       nothing about chance. Runs that differ only in their seed are therefore one row
 //
-// The suite (`metric`) or --metric names the metric. Otherwise the settings decide. Some settings, such as lr, change what
-// runs learn but not their speed. If the runs differ in such a setting, the metric is their loss, because comparing their
-// speed would be pointless.
+// The suite (`metric`) or --metric names the metric. Otherwise the settings decide. Some options, such as lr, change what
+// runs learn but not their speed (Effect::learning). If the runs differ in such a setting, the metric is their loss, because
+// comparing their speed would be pointless.
 #pragma once
 #include <set>
 #include <string>

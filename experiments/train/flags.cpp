@@ -19,13 +19,19 @@ Flags::Flags() {
 void Flags::declare(Options& o) {
   shape_.declare(o);
   asked_.declare_numbers(o);
-  o.section("batches and steps");
-  o.add("global-batch-size", "0", global_batch_, "sequences per step; 0: the micro-batches of all replicas").range(0, 1e7);
+  o.section("batches and steps", Effect::work);
+  o.add("global-batch-size", "0", global_batch_, "sequences per step; 0: the micro-batches of all replicas")
+      .range(0, 1e7)
+      .part_of(Whole::scale);
   o.add("micro-batch-size", "0", micro_batch_,
         "sequences per micro-batch; 0: a replica's share of the batch, or 1 in a pipeline")
-      .range(0, 1e7);
+      .range(0, 1e7)
+      .changes(Effect::speed)
+      .part_of(Whole::scale);
   o.add("gradient-accumulation-steps", "0", accumulation_, "micro-batches per step of a replica; 0: from the batch sizes")
-      .range(0, 1e7);
+      .range(0, 1e7)
+      .changes(Effect::speed)
+      .part_of(Whole::scale);
   o.add(
        "document-mask", document_mask_.documents,
        "separate the documents of a sample: no attention and no targets across borders, and positions restart. TOKEN ends a "
@@ -34,12 +40,12 @@ void Flags::declare(Options& o) {
   o.add("split-documents", document_mask_.split, "cut documents that are longer than a sequence")
       .only_where("separate documents",
                   [this] { return document_mask_.documents == "none" ? "document-mask is none" : ""; });
-  o.add("train-iters", steps_, "training steps").range(1, 1e9);
+  o.add("train-iters", steps_, "training steps").range(1, 1e9).part_of(Whole::scale);
   asked_.optimizer.declare(o);
   asked_.scaler.declare(o);
-  o.section("the run");
-  o.add("seed", asked_.seed, "seed of initial weights, data order and dropout").range(0, 9e18);
-  o.add("threads", "0", threads_, "threads per rank; 0: its share of the cores").range(0, 4096);
+  o.section("the run", Effect::speed);
+  o.add("seed", asked_.seed, "seed of initial weights, data order and dropout").range(0, 9e18).changes(Effect::learning);
+  o.add("threads", "0", threads_, "threads per rank; 0: its share of the cores").range(0, 4096).part_of(Whole::scale);
 }
 
 void Flags::declare_parallel(Options& o, const AskedLayout& layout) {
@@ -51,7 +57,8 @@ void Flags::declare_offload(Options& o) {
   places_.declare(o, asked_.offload);
   o.add("update", asked_.update,
         "when the optimizer updates: after the norm; during the backward pass; the same, but rolled back if "
-        "gradients are clipped; or during the next step");
+        "gradients are clipped; or during the next step")
+      .changes(Effect::work);
 }
 
 // global batch = micro-batch × accumulation steps × replicas. Computes the sizes that the user did not give from the given

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
+#include "collectives/choice/decision.hpp"
 #include "experiments/common/advice.hpp"
 #include "experiments/common/simulated.hpp"
 #include "src/base/error.hpp"
@@ -37,21 +37,6 @@ std::vector<std::string> names_of_rows(const Rows& rows) {
   return names;
 }
 
-// The backends that connect processes.
-std::vector<std::string> backend_names() {
-  std::vector<std::string> names;
-  for (const Backend& backend : all_backends())
-    if (!backend.ranks_are_threads) names.emplace_back(backend.name);
-  return names;
-}
-
-std::vector<std::string> algorithm_names() {
-  std::vector<std::string> names{"auto", "native"};
-  for (const Algorithm& row : all_algorithms())
-    if (!std::count(names.begin(), names.end(), row.name)) names.emplace_back(row.name);
-  return names;
-}
-
 std::vector<std::string> with_auto(std::vector<std::string> names) {
   names.insert(names.begin(), "auto");
   return names;
@@ -78,7 +63,7 @@ ByAxis by_axis(const std::vector<std::string>& parts, const std::string& what, c
 }  // namespace
 
 ByAxis backends_by_axis(const std::vector<std::string>& parts) {
-  return by_axis(parts, "backend", with_auto(backend_names()), "auto");
+  return by_axis(parts, "backend", with_auto(backend_names(connects_processes)), "auto");
 }
 
 ByAxis algorithms_by_axis(const std::vector<std::string>& parts) {
@@ -93,46 +78,54 @@ void LayoutFlags::declare(Options& o) {
   options_ = &o;
   const auto has_stages = has_more_than_one([](const Layout& l) { return l.stages(); }, "the layout has no pipeline");
   const auto pipeline = [this, has_stages] { return search_ && *search_ ? std::string() : has_stages(); };
-  o.section("layout");
+  o.section("layout", Effect::speed);
   const std::string or_all = takes_all_ ? "; all: a table of every legal layout" : "";
   o.add("layout", word_,
         "how ranks share model and data, such as dp2.tp2.pp2.z1.sp; flags such as --tp override its parts" + or_all)
-      .words("WORD");
+      .words("WORD")
+      .part_of(Whole::layout);
   for (std::size_t row = 0; row < all_axes().size(); ++row) {
     const AxisRow& axis = all_axes()[row];
     if (axis.follows()) continue;
-    Option& option = o.add(axis.name, sizes_[row], axis.flag).range(0, 1e6);
+    Option& option = o.add(axis.name, sizes_[row], axis.flag).range(0, 1e6).part_of(Whole::layout);
     if (*axis.megatron) option.alias(axis.megatron);
   }
   o.add("zero", "auto", zero_,
         "ZeRO: 1 shards optimizer state over replicas, 2 also gradients, 3 also parameters; auto: from the layout")
       .one_of({"auto", "0", "1", "2", "3"})
-      .alias("zero-stage");
+      .alias("zero-stage")
+      .part_of(Whole::layout);
   o.add("shard-size", shard_size_,
         "ranks among which ZeRO shards, of all replicas and their context ranks: sets dp and rep, but not their product; "
         "0: from the layout")
       .range(0, 1e6)
+      .part_of(Whole::layout)
       .only_where("zero 1, 2 or 3", [this] { return all() || asked().zero > 0 ? "" : "the ZeRO stage is 0"; });
   o.add("hpz", hpz_,
         "ranks of a host that together keep a copy of all parameters for the backward pass, of all replicas and their "
         "context ranks; ZeRO-3 shards among all (ZeRO++); 0: from the layout")
       .range(0, 1e6)
+      .part_of(Whole::layout)
       .only_where("zero 3", zero_3());
-  o.add("use-distributed-optimizer", distributed_optimizer_, "the same as --zero 1");
+  o.add("use-distributed-optimizer", distributed_optimizer_, "the same as --zero 1").part_of(Whole::layout);
   o.add("sequence-parallel", sequence_,
-        "shard LayerNorm and dropout activations along the sequence across TP ranks (sp in a layout)");
+        "shard LayerNorm and dropout activations along the sequence across TP ranks (sp in a layout)")
+      .part_of(Whole::layout);
   o.add("schedule", schedule_, "pipeline schedule; auto: from the layout")
       .one_of(with_auto(schedule_names()))
+      .part_of(Whole::layout)
       .only_where("a pipeline", pipeline);
   o.add("virtual-stages", chunks_, "model chunks per stage; 0: from the layout")
       .range(0, 1e6)
       .alias("num-virtual-stages-per-pipeline-rank")
+      .part_of(Whole::layout)
       .only_where("a pipeline", pipeline);
   declare_order(o, order_);
   o.add("backend", backend_,
         std::string("transport of messages, for all axes or per axis: tp=shm,dp=ucx") +
             (takes_simulated_ ? "; simulated:NAME: one step in virtual time on a machine of docs/machines.md" : ""))
-      .suggest(takes_simulated_ ? with_simulated(with_auto(backend_names())) : with_auto(backend_names()));
+      .suggest(takes_simulated_ ? with_simulated(with_auto(backend_names(connects_processes)))
+                                : with_auto(backend_names(connects_processes)));
   o.add("algorithm", algorithm_, "collective algorithm, for all axes or per axis: dp=ring,tp=direct")
       .suggest(algorithm_names());
 }
@@ -145,6 +138,7 @@ Option& declare_order(Options& o, std::vector<std::string>& order) {
           "layout, or else pp,dp,tp, except that train and plan on several hosts take the order that sends the fewest bytes "
           "between them")
       .words("AXES")
+      .part_of(Whole::layout)
       .suggest(with_auto(names_of_rows(all_axes())));
 }
 

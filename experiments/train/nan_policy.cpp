@@ -19,7 +19,8 @@ void give_up(const NotFinite& error, const std::string& why) {
 
 void NanPolicy::declare(Options& o) {
   o.add("on-nan", name_, "what to do if a step's loss or gradients are NaN or Inf; roll-back needs a checkpoint")
-      .one_of({"abort", "skip", "roll-back"});
+      .one_of({"abort", "skip", "roll-back"})
+      .changes(Effect::learning);
 }
 
 void NanPolicy::check(bool saves_or_loads) const {

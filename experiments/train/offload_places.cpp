@@ -33,7 +33,7 @@ std::int64_t least_in_file(const TrainingOptions& options, const Layout& layout,
 }  // namespace
 
 void OffloadPlaces::declare(Options& o, OffloadOptions& offload) {
-  o.section("offload");
+  o.section("offload", Effect::speed);
   o.add("place", places_,
         "what lives in a file, such as optimizer=file, or for a GPU on the host, optimizer=host; it comes to "
         "memory when it is needed; cpu: host for a GPU, else memory")

@@ -21,15 +21,14 @@ std::int64_t bytes_of_state(const TrainingOptions& o) {
 }  // namespace
 
 void Saving::declare(Options& o) {
-  o.add("save-interval", interval_, "steps between checkpoints; 0: only at the end")
-      .range(0, 1e9)
-      .only_with("no-save", {"false"});
-  o.add("no-save", none_, "make no checkpoints");
+  const Option& none = o.add("no-save", none_, "make no checkpoints");
+  o.add("save-interval", interval_, "steps between checkpoints; 0: only at the end").range(0, 1e9).only_with(none, false);
   o.add("async-save", in_background_, "train on while a checkpoint is written; needs memory for a copy of the state")
-      .only_with("no-save", {"false"});
+      .changes(Effect::speed)
+      .only_with(none, false);
   o.add("on-save-error", on_error_, "what to do if a checkpoint other than the last cannot be saved, as on a full disk")
       .one_of({"abort", "continue"})
-      .only_with("no-save", {"false"});
+      .only_with(none, false);
 }
 
 std::string Saving::check(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const {

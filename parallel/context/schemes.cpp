@@ -66,12 +66,13 @@ std::unique_ptr<AttentionScheme> context_scheme_of(const Mesh& mesh, const Conte
 }
 
 void ContextOptions::declare(Options& o) {
-  o.add("context-scheme", context_schemes(), scheme,
-        "how context ranks exchange keys and values; ulysses-ring: ulysses inside a host, ring across hosts");
+  const Option& how =
+      o.add("context-scheme", context_schemes(), scheme,
+            "how context ranks exchange keys and values; ulysses-ring: ulysses inside a host, ring across hosts");
   o.add("context-inner", inner,
         "ulysses-ring: how many ranks exchange heads for tokens, before keys go round among such groups; 0: those of a host")
       .range(0, 1e6)
-      .only_with("context-scheme", {"ulysses-ring"});
+      .only_with(how, "ulysses-ring");
   o.add("context-cut", token_cuts(), cut,
         "which tokens of a sequence each context rank has; balanced: by the work of packed documents (--document-mask), "
         "otherwise zigzag; auto: zigzag if there are enough blocks, else contiguous");

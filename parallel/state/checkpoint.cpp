@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "layers/shape_fields.hpp"
 #include "parallel/state/checkpoint_hosts.hpp"
 #include "parallel/state/checkpoint_sets.hpp"
 #include "parallel/state/manifest.hpp"
@@ -108,41 +109,16 @@ std::vector<StateTensor> Checkpoint::tensors() const {
 }
 
 void Checkpoint::require_model(const ModelShape& here) const {
-  const auto facts = [](const ModelShape& m) {
-    return std::vector<std::pair<const char*, std::string>>{
-        {"family", name_of(m.family)},
-        {"layers", fmt::format("{}", m.layers)},
-        {"heads", fmt::format("{}", m.heads)},
-        {"groups", fmt::format("{}", m.groups)},
-        {"width", fmt::format("{}", m.width)},
-        {"ffn", fmt::format("{}", m.ffn)},
-        {"sequence", fmt::format("{}", m.sequence)},
-        {"vocabulary", fmt::format("{}", m.vocabulary)},
-        {"epsilon", fmt::format("{}", m.epsilon)},
-        {"rotary_base", fmt::format("{}", m.rotary_base)},
-        {"tied", fmt::format("{}", m.tied)},
-        {"head width", fmt::format("{}", m.head_width())},
-        {"norms of queries and keys", fmt::format("{}", m.qk_norm)},
-        {"number of experts", fmt::format("{}", m.experts.count)},
-        {"chosen experts", fmt::format("{}", m.experts.chosen)},
-        {"experts' ffn", fmt::format("{}", m.experts.ffn)},
-        {"shared expert's ffn", fmt::format("{}", m.experts.shared_ffn)},
-        {"frequency of experts", fmt::format("{}", m.experts.every)},
-        {"score function", name_of(m.experts.score)},
-        {"softmax before the choice", fmt::format("{}", m.experts.before_choice)},
-        {"scale of weights", fmt::format("{}", m.experts.scale)},
-        {"groups of experts", fmt::format("{}", m.experts.groups)},
-        {"chosen groups", fmt::format("{}", m.experts.chosen_groups)},
-        {"bias of experts", fmt::format("{}", m.experts.bias)},
-        {"capacity factor", fmt::format("{}", m.experts.capacity)}};
+  const auto with_head_width = [](ModelShape shape) {
+    shape.head = shape.head_width();
+    return settings_of(shape);
   };
-  const auto there = facts(metadata().model), wanted = facts(here);
+  const auto there = with_head_width(metadata().model), wanted = with_head_width(here);
   for (std::size_t i = 0; i < there.size(); ++i)
-    if (there[i] != wanted[i])
-      usage_error(
-          "the checkpoint is of another model",
-          fmt::format("its {} is {}, but {} here ({})", there[i].first, there[i].second, wanted[i].second, path().string()),
-          "use the model options it was saved with, or load another checkpoint");
+    if (const auto& [field, text] = there[i]; !field.changeable && text != wanted[i].second)
+      usage_error("the checkpoint is of another model",
+                  fmt::format("its {} is {}, but {} here ({})", field.option, text, wanted[i].second, path().string()),
+                  "use the model options it was saved with, or load another checkpoint");
 }
 
 void Checkpoint::read(const std::vector<StateTensor>& wanted) const {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "layers/shape_fields.hpp"
 #include "src/base/crc32c.hpp"
 #include "src/base/foreign_text.hpp"
 #include "src/base/host.hpp"
@@ -41,12 +42,21 @@ static void from_json(const json& text, Part& part) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredPart, rank, part, crc32c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredTensor, shape, dtype, parts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StoredFile, bytes, header_crc32c)
-// Checkpoints of versions without experts lack this key. All MLPs of such a checkpoint are dense.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Experts, count, chosen, ffn, shared_ffn, every, score, before_choice, scale,
-                                                groups, chosen_groups, capacity, balance, z, bias, bias_rate, balancing,
-                                                routing)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ModelShape, family, layers, heads, groups, width, ffn, sequence, vocabulary,
-                                                dropout, epsilon, rotary_base, tied, experts, head, qk_norm)
+// Older checkpoints lack the keys of newer fields, which then keep their defaults. Without experts, all MLPs are dense.
+static void to_json(json& text, const Experts& experts) {
+  each_field(experts, [&](const ShapeField& field, const auto& value) { text[field.key] = value; });
+}
+static void from_json(const json& text, Experts& experts) {
+  each_field(experts, [&](const ShapeField& field, auto& value) { value = text.value(field.key, value); });
+}
+static void to_json(json& text, const ModelShape& shape) {
+  each_field(shape, [&](const ShapeField& field, const auto& value) { text[field.key] = value; });
+  text["experts"] = shape.experts;
+}
+static void from_json(const json& text, ModelShape& shape) {
+  each_field(shape, [&](const ShapeField& field, auto& value) { value = text.value(field.key, value); });
+  shape.experts = text.value("experts", Experts());
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metadata, step, cursor, seed, loss_scale, good_steps, patience, updates, model, blocks,
                                    config)
 

@@ -14,8 +14,10 @@ Queue KernelOptions::queue() const {
 }
 
 void TrainingOptions::declare_numbers(Options& o) {
-  o.section("numbers and memory");
-  o.add("dtype", compute, "type of parameters and activations in matrix products").one_of({"f32", "bf16", "f16", "f64"});
+  o.section("numbers and memory", Effect::speed);
+  o.add("dtype", compute, "type of parameters and activations in matrix products")
+      .one_of({"f32", "bf16", "f16", "f64"})
+      .changes(Effect::work);
   o.add("numerics", numerics, "fast, or exact: the same bits on every layout");
   o.add("recompute", recompute, "activations to recompute in the backward pass instead of keeping them");
 }
@@ -33,16 +35,18 @@ void TrainingOptions::declare_parallel(Options& o, const AskedLayout& layout) {
 }
 
 void ReplicaOptions::declare(Options& o, const AskedLayout& layout) {
-  o.add("reducer", reducer, "sum the replicas' gradients at the end (naive) or during the backward pass (bucketed)")
-      .only_where("zero 0", layout.zero_at_most(0));
+  const Option& when =
+      o.add("reducer", reducer, "sum the replicas' gradients at the end (naive) or during the backward pass (bucketed)")
+          .only_where("zero 0", layout.zero_at_most(0));
   o.add_bytes("bucket-size", "0", bucket_bytes, "gradients reduced in one call; 0: 25 MiB, or one block with ZeRO-2 and 3")
       .range(0, 1e15)
       .only_where("zero 0 or 1", layout.zero_at_most(1))
-      .only_with("reducer", {"bucketed"});
+      .only_with(when, ReducerKind::bucketed);
   o.add("grad-dtype", "auto", gradient_sums,
         "type in which ranks sum gradients and keep shards of them. A rank's own gradients add up in f32, and are then "
         "rounded once. auto: f32 (f64 with --dtype f64, integers in exact numerics)")
-      .one_of({"auto", "f32", "bf16"});
+      .one_of({"auto", "f32", "bf16"})
+      .changes(Effect::work);
   o.add("prefetch-units", "auto", prefetch_units,
         "units (layers) ahead whose values ZeRO-3 gathers, or reads from a file, while one computes; each needs memory. "
         "auto: the fewest with which the machine file predicts the fastest step, 1 without its prices")
@@ -55,7 +59,7 @@ void MemoryOptions::declare(Options& o, const AskedLayout& layout) {
         "places the activations and gradients that a step makes in one piece of memory, planned from the first step");
   o.add("partition-activations", partition_activations,
         "shard the activations that recomputation keeps over tensor ranks (ZeRO-R)")
-      .only_with("recompute", {"full"})
+      .only_with(o.option("recompute"), Recompute::full)
       .only_where("tensor ranks",
                   layout.has_more_than_one([](const Layout& l) { return l.shards(); }, "the layout has one tensor rank"));
 }

@@ -38,20 +38,37 @@ std::pair<std::string, std::string> described(const Option& option) {
   return {head, tail};
 }
 
-Option& Option::only_with(const std::string& other, const std::vector<std::string>& values) {
-  const auto why_not = [other, values](const Options& options) -> std::string {
-    const Option* const decides = options.find(other);
-    if (!decides || std::count(values.begin(), values.end(), decides->text)) return "";
-    return fmt::format("{} = {} ({})", other, decides->text, decides->origin);
+namespace {
+
+// Whether a value can be the text of this option. Options without choices are numbers or switches here.
+bool takes(const Option& option, const std::string& value) {
+  if (option.is_switch) return value == "true" || value == "false";
+  if (!option.choices.empty()) return std::ranges::count(option.choices, value) > 0;
+  char* end = nullptr;
+  std::strtod(value.c_str(), &end);
+  return option.is_number && !value.empty() && *end == '\0';
+}
+
+}  // namespace
+
+Option& Option::only_with_texts(const Option& other, const std::vector<std::string>& values) {
+  for (const std::string& value : values)
+    require(takes(other, value), "{} has an effect only with {} {}, but {} never has this value", name, other.name, value,
+            other.name);
+  const auto why_not = [&other, values]() -> std::string {
+    if (std::ranges::count(values, other.text)) return "";
+    return fmt::format("{} = {} ({})", other.name, other.text, other.origin);
   };
   std::vector<std::string> words = values;
   for (std::string& word : words)  // a switch is true or false in records, but yes or no in messages
     if (word == "true" || word == "false") word = word == "true" ? "yes" : "no";
-  return conditions.push_back({why_not, fmt::format("{} {}", other, either(words))}), *this;
+  conditions.push_back({why_not, fmt::format("{} {}", other.name, either(words))});
+  return *this;
 }
 
 Option& Option::only_where(const std::string& needs, std::function<std::string()> why_not) {
-  return conditions.push_back({[why_not = std::move(why_not)](const Options&) { return why_not(); }, needs}), *this;
+  conditions.push_back({std::move(why_not), needs});
+  return *this;
 }
 
 std::string canonical_key(std::string name) {
@@ -76,6 +93,7 @@ std::string whole_number(const std::string& text) {
 Option& Options::insert(Option option) {
   require(!find(option.name), "option {} of {} is declared twice", option.name, command_);
   option.section = section_;
+  option.effect = option.is_source ? Effect::output : effect_;  // the settings in the source are other options
   option.initial = option.text;
   return options_.emplace_back(std::move(option));
 }
@@ -124,11 +142,13 @@ const Option* Options::find(const std::string& key) const {
   return nullptr;
 }
 
-const std::string& Options::origin(const std::string& name) const {
+const Option& Options::option(const std::string& name) const {
   const Option* option = find(name);
   require(option, "{} has no option called {}", command_, name);
-  return option->origin;
+  return *option;
 }
+
+const std::string& Options::origin(const std::string& name) const { return option(name).origin; }
 
 void Options::set(const Setting& setting) {
   take(setting);
@@ -183,7 +203,7 @@ void Options::take(const Setting& setting) {
 
 std::string Options::why_idle(const Option& option) const {
   for (const Condition& condition : option.conditions)
-    if (std::string why = condition.why_not(*this); !why.empty()) return why;
+    if (std::string why = condition.why_not(); !why.empty()) return why;
   return "";
 }
 

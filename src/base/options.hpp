@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <chorale/named.hpp>
-#include <chorale/optimizer.hpp>
+#include <chorale/relative.hpp>
 #include "src/base/flag_synonyms.hpp"
 
 namespace chorale {
@@ -46,13 +46,27 @@ struct Preset {
   std::vector<std::pair<std::string, std::string>> values;
 };
 
-class Options;
+// What the value of an option changes in a command's results. experiments/report compares runs by it.
+enum class Effect : std::uint8_t {
+  unstated,  // the results of the command are not compared, or any difference counts
+  learning,  // the losses of a run, but not its speed: the learning rate
+  work,      // the losses, and the work of a step: the model, the batch, the element type
+  speed,     // only speed and memory; losses can differ by rounding
+  output     // only what is printed, kept or recorded
+};
+
+// What an option is a part of. Comparisons name or vary the parts together.
+enum class Whole : std::uint8_t {
+  none,
+  shape,   // of the model; labels name it by its layers and its width
+  layout,  // labels name it by the layout word
+  scale    // the batch and the resources, which vary with the number of ranks
+};
 
 // A condition for an option to have an effect.
 struct Condition {
-  std::function<std::string(const Options&)> why_not;  // "" if the condition holds; otherwise the reason: "family = gpt2
-                                                       // (default)"
-  std::string needs;                                   // the condition in words: "family llama"
+  std::function<std::string()> why_not;  // "" if the condition holds; otherwise the reason: "family = gpt2 (default)"
+  std::string needs;                     // the condition in words: "family llama"
 };
 
 class Option {
@@ -69,9 +83,21 @@ class Option {
   // Accepts a different program's word for one of Chorale's choices.
   Option& also(std::string theirs, std::string ours) { return synonyms.emplace_back(theirs, ours), *this; }
   Option& suggest(std::vector<std::string> names) { return suggestions = std::move(names), *this; }
-  // only_with: this option has an effect only if the option `other` has one of `values`. only_where: this option has an
-  // effect only if `why_not` returns "". `needs` is the condition in words.
-  Option& only_with(const std::string& other, const std::vector<std::string>& values);
+  Option& changes(Effect what) {
+    effect = what;
+    return *this;
+  }
+  Option& part_of(Whole larger) {
+    whole = larger;
+    return *this;
+  }
+  // only_with: this option has an effect only if the option `other`, of the same command, has one of `values`: enumerators,
+  // names or switches (bool). A value that `other` does not take is an error of the declaration. only_where: this option has
+  // an effect only if `why_not` returns "". `needs` is the condition in words.
+  template <class... Values>
+  Option& only_with(const Option& other, const Values&... values) {
+    return only_with_texts(other, {text_of(values)...});
+  }
   Option& only_where(const std::string& needs, std::function<std::string()> why_not);
 
   std::string name;
@@ -96,6 +122,17 @@ class Option {
   // Sets the field, and sets `text` to the canonical form of the value (".5" → "0.5"). Returns "", or the expected form if
   // the argument does not fit.
   std::function<std::string(const std::string&)> assign;
+  Effect effect = Effect::unstated;
+  Whole whole = Whole::none;
+
+ private:
+  template <Named Enum>
+  static std::string text_of(Enum value) {
+    return name_of(value);
+  }
+  static std::string text_of(bool on) { return on ? "true" : "false"; }
+  static std::string text_of(const char* value) { return value; }
+  Option& only_with_texts(const Option& other, const std::vector<std::string>& values);
 };
 
 class Options {
@@ -104,8 +141,11 @@ class Options {
   Options(const Options&) = delete;  // the assign functions refer to elements of options_
   Options& operator=(const Options&) = delete;
 
-  // Options added after this call appear under this heading in the help.
-  void section(const std::string& heading) { section_ = heading; }
+  // Options added after this call appear under this heading in the help, and have this effect unless they state another.
+  void section(const std::string& heading, Effect effect = Effect::unstated) {
+    section_ = heading;
+    effect_ = effect;
+  }
   Option& add(const std::string& name, std::string& field, const std::string& about);
   // A field that is initially false becomes a switch: --name turns it on. A field that is initially true takes a value:
   // --name no.
@@ -177,8 +217,9 @@ class Options {
   const std::string& command() const { return command_; }
   const std::deque<Option>& all() const { return options_; }
   const std::vector<Word>& foreign_words() const { return foreign_words_; }
-  std::vector<std::string> names() const;            // canonical names, aliases and words
-  const Option* find(const std::string& key) const;  // finds an option by name or alias
+  std::vector<std::string> names() const;               // canonical names, aliases and words
+  const Option* find(const std::string& key) const;     // finds an option by name or alias
+  const Option& option(const std::string& name) const;  // an option that was declared before
   const Word* find_word(const std::string& key) const;
   const std::string& origin(const std::string& name) const;
 
@@ -224,6 +265,7 @@ class Options {
                      const std::string& about, std::function<void(const std::string&)> set);
   void refuse_unexpected();
   std::string command_, section_ = "options";
+  Effect effect_ = Effect::unstated;
   std::deque<Option> options_;  // a deque: references returned by add stay valid
   std::vector<Word> foreign_words_;
   std::vector<Expectation> expected_;

@@ -119,7 +119,7 @@ TEST_CASE("an option that is on by default takes yes, no and their like; the hel
   options.add("check", check, "whether results are checked");
   options.add("fast", fast, "go fast");
   options.add("place", place, "where").one_of({"both", "yes", "no"});
-  options.add("limit", place, "a limit").only_with("fast", {"true"});
+  options.add("limit", place, "a limit").only_with(options.option("fast"), true);
   const auto with = [&](const std::string& key, const std::string& text) {
     options.set({key, text, "command line", Source::command_line});
   };
@@ -211,8 +211,8 @@ struct Rules {
   Rules() {
     options.add("rate", rate, "a rate");
     options.add_relative("floor", "rate", floor, "the lowest").range(0, 10);
-    options.add("momentum", momentum, "of sgd").only_with("rule", {"sgd", "lion"});
-    options.add("rule", rule, "the rule").one_of({"adam", "sgd", "lion"}).also("Adam", "adam");
+    const Option& which = options.add("rule", rule, "the rule").one_of({"adam", "sgd", "lion"}).also("Adam", "adam");
+    options.add("momentum", momentum, "of sgd").only_with(which, "sgd", "lion");
     options.add("model", model, "the model").only_where("momentum", [this] { return momentum > 0 ? "" : "momentum is 0"; });
     options.add("config", "a file");
     options.add("preset", "a set");
@@ -278,6 +278,22 @@ TEST_CASE("a setting without effect is refused, unless it comes from a preset") 
   CHECK(Rules().resolve({"--rule", "sgd", "--momentum", "0.5"}).momentum == 0.5);
   CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // a setting from a preset is not an error
   CHECK_THAT(Rules().options.help_text(), says("of sgd (default 0.9), only with rule sgd or lion"));
+}
+
+TEST_CASE("a condition that names a missing option or an impossible value is an error of the declaration") {
+  Rules r;
+  bool on = false;
+  std::string text;
+  Option& option = r.options.add("more", text, "more");
+  const Option& rule = r.options.option("rule");
+  CHECK_THROWS_WITH(option.only_with(rule, "sdg"), says("but rule never has this value"));
+  CHECK_THROWS_WITH(option.only_with(rule, true), says("but rule never has this value"));
+  CHECK_THROWS_WITH(option.only_with(r.options.option("rate"), "fast"), says("rate never has this value"));
+  CHECK_THROWS_WITH(option.only_with(r.options.option("ruel"), "sgd"), says("has no option called ruel"));
+  CHECK_THROWS_WITH(option.only_with(r.options.add("on", on, "on"), "yes"), says("on never has this value"));
+  CHECK(option.conditions.empty());
+  option.only_with(rule, "sgd", "adam").only_with(r.options.option("rate"), "2").only_with(r.options.option("on"), false);
+  CHECK((option.conditions.size() == 3 && r.options.why_idle(option).empty()));
 }
 
 TEST_CASE("a run's config file can be read again; options without effect are comments in it") {

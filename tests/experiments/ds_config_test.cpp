@@ -44,7 +44,7 @@ struct Fields {
   train::LayoutFlags layout;
 };
 
-std::string refused(const std::string& json, std::int64_t replicas = 1) {
+std::string refused_config(const std::string& json, std::int64_t replicas = 1) {
   return test::refused([&] { Fields(json).training(replicas); });
 }
 
@@ -220,10 +220,10 @@ TEST_CASE("DeepSpeed's batch sizes must agree, and missing ones follow from the 
   CHECK(sizes(R"({"train_batch_size": 24})", 4) == std::pair<std::int64_t, std::int64_t>{24, 6});
   CHECK(sizes(fmt::format("{{\"train_batch_size\": 24, {}}}", micro), 4) == std::pair<std::int64_t, std::int64_t>{24, 2});
   CHECK_THAT(Fields(R"({"gradient_clipping": 1})").notes(), says("chorale's batch options apply"));
-  CHECK_THAT(refused(fmt::format("{{\"train_batch_size\": 20, {}, {}}}", micro, steps), 4),
+  CHECK_THAT(refused_config(fmt::format("{{\"train_batch_size\": 20, {}, {}}}", micro, steps), 4),
              says("global-batch-size 20 is not micro-batch-size 2 × gradient-accumulation-steps 3 × replicas 4") &&
                  says("try --global-batch-size 24"));
-  CHECK_THAT(refused(fmt::format("{{\"train_batch_size\": 20, {}}}", steps), 4), says("not a multiple of"));
+  CHECK_THAT(refused_config(fmt::format("{{\"train_batch_size\": 20, {}}}", steps), 4), says("not a multiple of"));
 }
 
 TEST_CASE("DeepSpeed's types of gradients set the type in which ranks sum them") {
@@ -238,12 +238,12 @@ TEST_CASE("DeepSpeed's types of gradients set the type in which ranks sum them")
   CHECK(sums(R"("data_types": {"grad_accum_dtype": "bfloat16"})") == std::string("bf16"));
   CHECK(sums(R"("communication_data_type": "bf16", "data_types": {"grad_accum_dtype": "fp32"},
                 "zero_optimization": {"stage": 1})") == std::string("bf16"));
-  CHECK_THAT(refused(R"({"communication_data_type": "bf16", "data_types": {"grad_accum_dtype": "fp32"},
+  CHECK_THAT(refused_config(R"({"communication_data_type": "bf16", "data_types": {"grad_accum_dtype": "fp32"},
                          "zero_optimization": {"stage": 2}})"),
              says("grad_accum_dtype = \"fp32\"") && says("bf16 with communication_data_type bf16"));
-  CHECK_THAT(refused(R"({"communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "bf16"}})"),
+  CHECK_THAT(refused_config(R"({"communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "bf16"}})"),
              says("fp32 with communication_data_type fp32"));
-  CHECK_THAT(refused(R"({"communication_data_type": "fp16"})"), says("fp32 or bf16"));
+  CHECK_THAT(refused_config(R"({"communication_data_type": "fp16"})"), says("fp32 or bf16"));
 }
 
 TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
@@ -262,8 +262,8 @@ TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
                            "offload_optimizer": {{"device": "nvme", "nvme_path": "{}"}}}}}})",
         folder);
   };
-  CHECK(refused(with_folder("/scratch")) == "accepted");
-  CHECK_THAT(refused(with_folder("/other")),
+  CHECK(refused_config(with_folder("/scratch")) == "accepted");
+  CHECK_THAT(refused_config(with_folder("/other")),
              says("one folder for offloaded tensors") && says("offload_param.nvme_path = /scratch, but") &&
                  says("offload_optimizer.nvme_path = /other") && says("give both keys the same path"));
   CHECK(places(R"("offload_optimizer": {"device": "cpu"})") == std::tuple(false, false, false, std::string(".")));
@@ -271,39 +271,43 @@ TEST_CASE("DeepSpeed's keys of offload say what lives in a file") {
 }
 
 TEST_CASE("unsupported DeepSpeed values are refused, and unknown keys are named") {
-  CHECK_THAT(refused(R"({"zero_optimization": {"offload_optimizer": {"device": "tape"}}})"),
+  CHECK_THAT(refused_config(R"({"zero_optimization": {"offload_optimizer": {"device": "tape"}}})"),
              says("DeepSpeed's zero_optimization.offload_optimizer.device is not supported") &&
                  says("ds.json: zero_optimization") && says("none, cpu or nvme"));
-  CHECK_THAT(refused(R"({"optimizer": {"type": "Lamb"}})"), says("optimizer.type = \"Lamb\"") && says("Adam, AdamW or SGD"));
+  CHECK_THAT(refused_config(R"({"optimizer": {"type": "Lamb"}})"),
+             says("optimizer.type = \"Lamb\"") && says("Adam, AdamW or SGD"));
   CHECK_THAT(
-      refused(R"({"scheduler": {"params": {"cycle_min_lr": 1}, "type": "OneCycle"}})"),
+      refused_config(R"({"scheduler": {"params": {"cycle_min_lr": 1}, "type": "OneCycle"}})"),
       says("WarmupLR, WarmupDecayLR or WarmupCosineLR") && says("OneCycle is not supported: it also changes the betas"));
-  CHECK_THAT(refused(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})"), says("log or linear"));
-  CHECK_THAT(refused(R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 9}}})"),
+  CHECK_THAT(refused_config(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})"),
+             says("log or linear"));
+  CHECK_THAT(refused_config(R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 9}}})"),
              says("in schedulers of the type WarmupDecayLR WarmupCosineLR"));
-  CHECK_THAT(refused(R"({"scheduler": {"type": "WarmupDecayLR", "params": {}}})"), says("WarmupDecayLR requires it"));
-  CHECK_THAT(refused(R"({"optimizer": {"type": "AdamW", "params": {"momentum": 0.9}}})"),
+  CHECK_THAT(refused_config(R"({"scheduler": {"type": "WarmupDecayLR", "params": {}}})"), says("WarmupDecayLR requires it"));
+  CHECK_THAT(refused_config(R"({"optimizer": {"type": "AdamW", "params": {"momentum": 0.9}}})"),
              says("in optimizers of the type SGD"));
-  CHECK_THAT(refused(R"({"optimizer": {"type": "Adam", "params": {"adam_w_mode": false, "weight_decay": 0.1}}})"),
+  CHECK_THAT(refused_config(R"({"optimizer": {"type": "Adam", "params": {"adam_w_mode": false, "weight_decay": 0.1}}})"),
              says("a weight_decay of 0"));
-  CHECK_THAT(refused(R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1.0}}})"), says("gradient_clipping"));
-  CHECK(refused(R"({"optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})") == "accepted");
-  CHECK(refused(R"({"optimizer": {"type": "AdamW", "params": {"adam_w_mode": false, "weight_decay": 0.1}}})") == "accepted");
-  CHECK_THAT(refused(R"({"fp16": {"loss_scale": 128}})"), says("only 0"));
-  CHECK_THAT(refused(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})"), says("one type"));
-  CHECK_THAT(refused(R"({"bf16": true})"), says("DeepSpeed's bf16 is not supported with this value"));
-  CHECK_THAT(refused(R"({"flops_profiler": {"enabled": true}})"), says("only off"));
-  CHECK_THAT(refused(R"({"zero_optimization": {"stge": 1}})"), says("did you mean \"zero_optimization.stage\"?"));
-  CHECK_THAT(refused(R"({"optimiser": {}})"), says("did you mean \"optimizer\"?"));
-  CHECK_THAT(refused(R"({"zero_optimization": {"stage": 4}})"),
+  CHECK_THAT(refused_config(R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1.0}}})"),
+             says("gradient_clipping"));
+  CHECK(refused_config(R"({"optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})") == "accepted");
+  CHECK(refused_config(R"({"optimizer": {"type": "AdamW", "params": {"adam_w_mode": false, "weight_decay": 0.1}}})") ==
+        "accepted");
+  CHECK_THAT(refused_config(R"({"fp16": {"loss_scale": 128}})"), says("only 0"));
+  CHECK_THAT(refused_config(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})"), says("one type"));
+  CHECK_THAT(refused_config(R"({"bf16": true})"), says("DeepSpeed's bf16 is not supported with this value"));
+  CHECK_THAT(refused_config(R"({"flops_profiler": {"enabled": true}})"), says("only off"));
+  CHECK_THAT(refused_config(R"({"zero_optimization": {"stge": 1}})"), says("did you mean \"zero_optimization.stage\"?"));
+  CHECK_THAT(refused_config(R"({"optimiser": {}})"), says("did you mean \"optimizer\"?"));
+  CHECK_THAT(refused_config(R"({"zero_optimization": {"stage": 4}})"),
              says("zero takes one of") && says("ds.json: zero_optimization.stage"));
-  CHECK_THAT(refused(R"({"train_batch_size": "many"})"), says("a whole number") && says("ds.json: train_batch_size"));
-  CHECK_THAT(refused("{\n\"a\": }"), says("not valid JSON") && says("ds.json:2"));
-  CHECK_THAT(refused("[]"), says("is not a JSON object"));
+  CHECK_THAT(refused_config(R"({"train_batch_size": "many"})"), says("a whole number") && says("ds.json: train_batch_size"));
+  CHECK_THAT(refused_config("{\n\"a\": }"), says("not valid JSON") && says("ds.json:2"));
+  CHECK_THAT(refused_config("[]"), says("is not a JSON object"));
 }
 
 TEST_CASE("all mistakes in a DeepSpeed file are reported at once") {
-  const std::string text = refused(R"({"train_batch_size": "many", "amp": {"enabled": true}, "optimiser": {},
+  const std::string text = refused_config(R"({"train_batch_size": "many", "amp": {"enabled": true}, "optimiser": {},
       "optimizer": {"type": "Lamb", "params": {"lr": 1, "max_coeff": 3}},
       "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": [1]}},
       "fp16": {"enabled": true, "loss_scale": 128}, "bf16": {"enabled": true},
@@ -317,7 +321,7 @@ TEST_CASE("all mistakes in a DeepSpeed file are reported at once") {
         "scheduler.params.total_num_steps = [1]: remove it", "global-batch-size = many (", "a whole number"})
     CHECK_THAT(text, says(line));
   for (const std::string& line : split(text, '\n')) CHECK(line.size() < 300);
-  CHECK_THAT(refused(R"({"amp": {"enabled": true, "text": ")" + std::string(50'000, 'x') + R"("}})"), says("xxx…"));
+  CHECK_THAT(refused_config(R"({"amp": {"enabled": true, "text": ")" + std::string(50'000, 'x') + R"("}})"), says("xxx…"));
 }
 
 TEST_CASE("the documentation has the code's table of DeepSpeed keys") {

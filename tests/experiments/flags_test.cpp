@@ -22,9 +22,7 @@ ModelShape shape_of(const std::vector<std::string>& arguments) {
 TEST_CASE("a preset has the shape of its row in the table") {
   for (const ModelPreset& preset : model_presets()) {
     INFO(preset.name);
-    const ModelShape &want = preset.shape, made = shape_of({"--preset", preset.name});
-    CHECK((made.groups == want.groups && made.ffn == want.ffn && made.parameters() == want.parameters()));
-    CHECK(made.experts == want.experts);
+    CHECK(shape_of({"--preset", preset.name}) == preset.shape);
   }
 }
 

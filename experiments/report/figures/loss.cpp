@@ -10,17 +10,24 @@
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/curve.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/recorded_option.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
 namespace {
 
-// Whether two runs should have the same losses although their layouts differ.
+// Whether two runs should have the same losses although their layouts differ. A setting that a record lacks is at its
+// default: the option came later, or it has no effect in this run.
 bool same_experiment(const RecordedRun& a, const RecordedRun& b) {
-  for (const char* key : {"family", "num-layers", "hidden-size", "seq-length", "vocab-size", "global-batch-size",
-                          "optimizer", "lr", "seed", "data", "dropout", "train-iters", "dtype"})
-    if (a.setting(key) != b.setting(key)) return false;
-  return true;
+  const auto value = [](const RecordedRun& run, const std::string& setting) {
+    const Option* const option = option_of(run.command, setting);
+    return run.settings.contains(setting) || !option ? run.setting(setting) : option->initial;
+  };
+  const auto agree = [&](const auto& entry) {
+    const std::string& setting = entry.first;
+    return !may_change_losses(a.command, setting) || value(a, setting) == value(b, setting);
+  };
+  return a.command == b.command && std::ranges::all_of(a.settings, agree) && std::ranges::all_of(b.settings, agree);
 }
 
 // The curve minus the median of the reference, at the steps of both.

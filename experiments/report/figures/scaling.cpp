@@ -18,6 +18,7 @@
 
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/recorded_option.hpp"
 #include "parallel/layout/axes.hpp"
 #include "src/base/text.hpp"
 
@@ -53,24 +54,11 @@ std::string strategy_of(const std::string& label) {
 
 // Returns the settings that all runs of a family share, as one string.
 std::string family_of(const RecordedRun& run) {
-  static const std::set<std::string> shares_work{"layout",
-                                                 "zero",
-                                                 "shard-size",
-                                                 "hpz",
-                                                 "use-distributed-optimizer",
-                                                 "sequence-parallel",
-                                                 "schedule",
-                                                 "virtual-stages",
-                                                 "global-batch-size",
-                                                 "micro-batch-size",
-                                                 "gradient-accumulation-steps",
-                                                 "run-dir",
-                                                 "threads",
-                                                 "eval-interval",
-                                                 "train-iters"};
   std::string text;
-  for (const auto& [key, value] : run.settings)
-    if (!shares_work.count(key) && !is_axis(key)) text += key + "=" + value + "\n";
+  for (const auto& [key, value] : run.settings) {
+    const bool varies = is_part_of(Whole::layout, run.command, key) || is_part_of(Whole::scale, run.command, key);
+    if (!varies && tells_runs_apart(run.command, key)) text += key + "=" + value + "\n";
+  }
   return text;
 }
 

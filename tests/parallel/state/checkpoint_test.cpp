@@ -7,7 +7,9 @@
 #include <mutex>
 #include <numeric>
 
+#include "tests/layers/changed_shape.hpp"
 #include "tests/parallel/state/saved_state.hpp"
+#include "tests/refused.hpp"
 #include "tests/spmd.hpp"
 #include "tests/temporary.hpp"
 
@@ -203,6 +205,31 @@ TEST_CASE("two sets of files are kept, and sets of later steps are not removed")
   CHECK(step_loaded(folder / "step-25") == 25);
 }
 
+TEST_CASE("a checkpoint keeps every field of the model, and a change of a field is another model or is allowed") {
+  const TemporaryFolder folder;
+  Metadata metadata = known_metadata(5);
+  metadata.model = changed_shape();
+  KnownState state = whole_state();
+  state.fill(5);
+  save_checkpoint(folder, metadata, state.tensors);
+  Log log = quiet();
+  const Checkpoint checkpoint = Checkpoint::open(folder, log);
+  CHECK(checkpoint.metadata().model == metadata.model);
+  std::string allowed;
+  const auto check_each = [&](auto of) {
+    each_field(of(metadata.model), [&](const ShapeField& field, auto& value) {
+      const auto before = value;
+      change(value);
+      if (value != before && refused([&] { checkpoint.require_model(metadata.model); }) == "accepted")
+        allowed += std::string(field.option) + " ";
+      value = before;
+    });
+  };
+  check_each([](ModelShape& shape) -> ModelShape& { return shape; });
+  check_each([](ModelShape& shape) -> Experts& { return shape.experts; });
+  CHECK(allowed == "dropout moe-aux-loss-coeff moe-z-loss-coeff moe-router-bias-update-rate ");
+}
+
 TEST_CASE("a checkpoint of another model is refused, and the error names the first tensor that differs") {
   const TemporaryFolder folder;
   save_step(folder, 5);
@@ -218,10 +245,10 @@ TEST_CASE("a checkpoint of another model is refused, and the error names the fir
   CHECK_THROWS_WITH(checkpoint.read(state.tensors), says("\"other\": no such tensor in"));
   ModelShape here = checkpoint.metadata().model;
   here.heads = 3;
-  CHECK_THROWS_WITH(checkpoint.require_model(here), says("its heads is 6, but 3 here"));
+  CHECK_THROWS_WITH(checkpoint.require_model(here), says("its num-attention-heads is 6, but 3 here"));
   here = checkpoint.metadata().model;
   here.experts.count = 8;
-  CHECK_THROWS_WITH(checkpoint.require_model(here), says("its number of experts is 0, but 8 here"));
+  CHECK_THROWS_WITH(checkpoint.require_model(here), says("its num-experts is 0, but 8 here"));
   CHECK_THROWS_WITH(step_loaded(folder / "none"), says("there is no checkpoint"));
 }
 
