@@ -1,4 +1,4 @@
-// The test harness. There are four kinds of tests, distinguished by tags:
+// The test harness. There are three kinds of tests, distinguished by tags. The last kind has two variants:
 //
 //   TEST_CASE("…")             one process, no launcher
 //   TEST_CASE("…", "[threads]") ranks as threads of one process: on_threads(7, [](ThreadRank& me) { … })
