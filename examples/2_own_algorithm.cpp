@@ -1,5 +1,5 @@
-// 2. Writes, proves, draws and runs a new all-reduce algorithm. An algorithm is a function from a problem to a schedule.
-// A schedule is plain data, so the same schedule can be proved, drawn and executed.
+// 2. Defines, proves, draws and runs a new all-reduce algorithm. An algorithm is a function from a problem to a schedule. A
+// schedule is plain data, so the same schedule can be proved, drawn and executed.
 //
 //   mpirun -np 4 ./2_own_algorithm shm
 #include <algorithm>
@@ -48,11 +48,12 @@ int main(int argc, char** argv) {
           throw Error(Exit::check, "the algorithm is wrong", flaw, "mend the schedule");
     if (speaks) std::printf("proved for 1 to 16 ranks\n\n");
 
-    // Step 3: draw the algorithm. The schedules are those that step 4 runs, but for a vector of one element per rank.
+    // Step 3: draw the algorithm. The drawn schedules are for a vector with one element per rank. The schedules of step 4
+    // have the same structure.
     const auto schedules = plan_all_ranks(mine, Problem::even(mine.what, world.size(), world.size()));
     if (speaks) std::printf("%s\n", draw_text(schedules).c_str());
 
-    // Step 4: run the algorithm on a real backend. Compare its result with that of the algorithm that the library chooses.
+    // Step 4: run the algorithm on a real backend. Compare the result with the result of the algorithm that Chorale chooses.
     std::vector<std::int64_t> x(1000, 1 + world.rank()), y = x;
     world.all_reduce({y.data(), 1000, DType::i64});
     world.choose(mine);

@@ -26,8 +26,8 @@ std::int64_t hash_of(const LocalModel& model) {
 
 int main() {
   return mpi::run_ranks([](const mpi::Runtime& runtime) {
-    // Step 1: choose the model, the batch and the optimizer. Exact numerics stores gradients as integer multiples of a
-    // small unit. So a sum of gradients has the same bits in any order and on any number of ranks.
+    // Step 1: choose the model, the batch and the optimizer. Exact numerics stores gradients as integer multiples of a small
+    // unit. So a sum of gradients is bit-identical in any order and on any number of ranks.
     TrainingOptions options;
     options.shape = {.layers = 2, .heads = 4, .groups = 4, .width = 64, .ffn = 256, .sequence = 32, .vocabulary = 256};
     options.numerics = NumericsKind::exact;
@@ -36,7 +36,7 @@ int main() {
     options.optimizer.rate = {.peak = 3e-3, .warmup = 5, .steps = 20};
     options.seed = 1234;
 
-    // Step 2: join all ranks, and give each an equal part of the batch.
+    // Step 2: join all ranks, and give each rank an equal part of the batch.
     SystemClock clock;
     Communicator world = open_world("auto", runtime, clock);
     if (options.batch.global % world.size() != 0)
@@ -44,15 +44,15 @@ int main() {
                   "start 1, 2, 3, 4, 6 or 12 ranks");
     const std::int64_t share = options.batch.global / world.size(), first = share * world.rank();
 
-    // Step 3: build the model, in memory that peers read directly. Every rank begins with the same weights, which follow
-    // from the seed.
+    // Step 3: build the model, in memory that peers read directly. Every rank begins with the same weights, which are
+    // generated from the seed.
     LocalModel model(options, world.allocator());
     const std::unique_ptr<TokenSource> language = synthetic_language(options.shape.vocabulary, options.seed);
     const ReadSamples read = in_order(*language, options.shape.sequence);
 
     double first_loss = 0, loss = 0;
     for (std::int64_t step = 1; step <= options.optimizer.rate.steps; ++step) {
-      // Step 4: pass this rank's samples through the model, forward and backward. The layers add to the gradients.
+      // Step 4: pass this rank's samples through the model, forward and backward. The backward pass adds to the gradients.
       model.begin();
       model.pass(read, first, share);
 

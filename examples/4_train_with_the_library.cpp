@@ -14,13 +14,14 @@ int main(int argc, char** argv) {
     TrainingOptions options;
     options.shape = {.layers = 2, .heads = 4, .groups = 4, .width = 64, .ffn = 256, .sequence = 32, .vocabulary = 256};
     options.numerics = NumericsKind::exact;
-    options.batch = {.global = 12, .micro = 0};  // 0: micro-batches as large as the layout allows
+    options.batch = {.global = 12, .micro = 0};  // 0: the layout determines the micro-batch
     options.optimizer.clip = 0;
     options.optimizer.rate = {.peak = 3e-3, .warmup = 5, .steps = 20};
     options.seed = 1234;
 
-    // Step 2: choose the layout, and open the training on the fastest backend. A word such as tp2.z1 says how the ranks
-    // share the work. If it does not name dp, the size of dp is the number of ranks divided by the other sizes.
+    // Step 2: choose the layout, and create a Trainer on the fastest available backend. A layout string such as tp2.z1 says
+    // how the ranks share the work. If the string does not name dp, the size of dp is the number of ranks divided by the
+    // product of the other sizes.
     SystemClock clock;
     Trainer trainer(options, argc > 1 ? argv[1] : "", runtime, clock);
 
@@ -39,7 +40,8 @@ int main(int argc, char** argv) {
     if (!(loss < first_loss - 0.1))
       throw Error(Exit::check, "nothing was learned", "the loss did not fall by 0.1", "try other options");
 
-    // Step 5: compare the memory that rank 0 needed with a plan, which runs the same code without memory and peers.
+    // Step 5: compare the peak memory of rank 0 with a plan. A plan runs the same code, but allocates no memory and sends
+    // nothing.
     if (runtime.rank() == 0) {
       const RankPlan plan = plan_step(options, trainer.layout(), runtime.size(), 0);
       std::printf("%s: rank 0 held %.2f MiB at most, %.2f MiB were planned\n", trainer.layout().c_str(),

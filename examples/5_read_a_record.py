@@ -14,7 +14,8 @@ except ImportError as error:
 
 run = h5py.File(sys.argv[1] if len(sys.argv) > 1 else "runs/latest/run.h5")
 
-# The record of a suite, such as `make run` writes, has one group per run. The record of a single run has data at its root.
+# The record of a suite, which `make run` writes, has one group per run. The record of a single run stores its data in the
+# root group.
 if "runs" in run:
     names = list(run["runs"])
     name = sys.argv[2] if len(sys.argv) > 2 else names[0]
@@ -23,14 +24,14 @@ if "runs" in run:
     print(f"a suite of {len(names)} runs; this is {name}")
     run = run["runs"][name]
 
-# Step 1: print the command, the machine and the status, which are attributes of the run. h5py reads texts as bytes.
+# Step 1: print the command, the machine and the status, which are attributes of the run. h5py reads strings as bytes.
 command, machine, status = (run.attrs[name].decode() for name in ("cmdline", "machine", "status"))
 print(f"{command}\n{run.attrs['jobsize']} ranks on {machine}: {status}\n")
 if "phases" not in run:
     sys.exit("this is not the record of a training run of chorale: it has no group /phases")
 
-# Step 2: read columns of a table. A group is a table, and its variables are columns. If the run was killed, the last rows
-# may be uncommitted.
+# Step 2: read columns of a table. A group is a table, and the variables of the group are the columns. If the run was killed,
+# the last rows may be uncommitted.
 train = run["train"]
 rows = int(train.attrs["committed_rows"])
 steps, loss, speed = (train[name][:rows] for name in ("step", "loss", "tokens_per_s"))
@@ -39,15 +40,15 @@ steps, loss, speed = (train[name][:rows] for name in ("step", "loss", "tokens_pe
 if rows == 0 or list(steps) != list(range(steps[0], steps[0] + rows)) or not (loss > 0).all():
     sys.exit("the record is damaged: steps are missing, or a loss is not a number")
 
-# Step 4: draw the loss. Each line is the mean of some steps.
+# Step 4: draw the loss. Each line shows the mean loss over several steps.
 lines = min(12, rows)
 means = [(steps[i * rows // lines], loss[i * rows // lines:(i + 1) * rows // lines].mean()) for i in range(lines)]
 top = max(mean for _, mean in means)
 for step, mean in means:
     print(f"step {step:5}  loss {mean:7.4f}  {'#' * round(50 * mean / top)}")
 
-# Step 5: print the time of each phase, by rank, as a mean over the steps. The names of the phases are stored as codes; the
-# attribute flag_meanings lists the names.
+# Step 5: print the mean time of each phase over all steps, for each rank. Phases are stored as integer codes; the attribute
+# flag_meanings lists the names of the phases.
 phases = run["phases"]
 seconds = phases["phase_time"][:int(phases.attrs["committed_rows"])].mean(axis=0)
 names = phases["phase"].attrs["flag_meanings"].decode().split()

@@ -1,5 +1,6 @@
-// AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019). The powers of β are repeated products rather than
-// calls of a library's pow, so they are bit-identical on every machine. A resumed run repeats the products from step 1.
+// AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019). The powers of β are computed by repeated
+// multiplication instead of the C library's pow, so they are bit-identical on every machine. A resumed run repeats these
+// multiplications from step 1.
 #include "layers/optimizer.hpp"
 
 namespace chorale {

@@ -23,7 +23,7 @@ Dropout Attention::dropout(const Context& context) const {
 
 Tensor Attention::forward(const Tensor& qkv, Context& context) {
   if (options_.rotary)
-    // In place, because the layer that computed qkv does not keep it.
+    // Rotates in place, because the layer that computed qkv does not keep qkv.
     rotate(qkv, *options_.rotary, context.tokens, false, context.queue);
   if (context.cache) return generate(qkv, context);
   const Dropout drop = dropout(context);

@@ -19,7 +19,7 @@ class Attention final : public Layer {
     double dropout = 0;
     std::uint32_t site = 0;      // identifies this dropout of attention probabilities among all dropouts of the model
     std::size_t cache_slot = 0;  // this layer's index in the key-value cache
-    std::int64_t leaves = 1;     // number of leaves (fixed groups of tokens) per sequence; see Context::leaves
+    std::int64_t leaves = 1;     // number of leaves per sequence; a leaf is a fixed group of tokens (Context::leaves)
   };
   Attention(std::string name, const Options& options);
 

@@ -1,6 +1,6 @@
 // Attention between ranks that split the tokens of a sequence. The attention layer calls these functions without knowing how
-// they communicate. The defaults here are for a rank that has complete sequences. The schemes in parallel/context override
-// these functions.
+// they communicate. The default implementations assume that the rank has complete sequences. The schemes in parallel/context
+// override them.
 //
 //   qkv of this rank's tokens ── forward ──▶ out of this rank's tokens          dout ── backward ──▶ dqkv
 //
@@ -11,17 +11,18 @@
 
 namespace chorale {
 
-// The arguments of one layer's attention, except its input.
+// The arguments of an attention call, except its input.
 struct AttentionCall {
   const AttentionShape& shape;
   const Dropout& dropout;
   SumSite& keys;  // sums of the gradients of keys and values
 };
 
-// The tokens of each sample for whose queries this rank computes attention. If several ranks share these tokens, each of the
-// ranks computes some of the heads.
+// The tokens whose queries this rank processes, in each sample. If several ranks share these tokens, each of these ranks
+// computes some of the heads.
 struct QueryTokens {
-  std::vector<std::int64_t> places;  // indices of the tokens in the sample, ascending; empty: those of this rank's rows
+  std::vector<std::int64_t> places;  // ascending indices of the tokens in the sample; empty if they are the tokens of this
+                                     // rank's rows
   std::int64_t ranks = 1;
 };
 
@@ -39,17 +40,18 @@ class AttentionScheme {
   static const AttentionScheme& alone();
 
  protected:
-  // Returns the queries of this rank's tokens, and all keys that these queries attend to. By default, qkv has complete
-  // sequences.
+  // Returns the queries of this rank's tokens, and all keys that these queries attend to. The default implementation
+  // requires that qkv has complete sequences.
   virtual AttentionInput input(const Tensor& qkv, const AttentionCall& call, Context& context) const;
 
-  // The kernels, timed.
+  // attend and differentiate run the forward and backward kernels and measure the processor time.
   static void attend(const AttentionInput& in, const Tensor& out, const Tensor& lse, Context& context);
   static void differentiate(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
                             const Tensor& dqkv, const KeyRows& dkeys, SumSite& keys, Context& context);
 };
 
-// take_keys copies the keys and values from qkv to the rows of a separate tensor, and put_keys copies them back.
+// take_keys copies the keys and values from qkv to the rows of a separate tensor, and put_keys copies these rows back to
+// qkv.
 void take_keys(const Tensor& qkv, const AttentionShape& shape, const Tensor& keys, const Queue& queue);
 void put_keys(const Tensor& keys, const AttentionShape& shape, const Tensor& qkv, const Queue& queue);
 

@@ -1,6 +1,6 @@
-// Every layer receives a Context besides its input. The Context says where to compute, how to sum, which tokens of the
-// global batch to process and where to keep tensors for the backward pass. A context is passed as an argument; there is no
-// global context.
+// Every layer receives a Context in addition to its input. The Context specifies where to compute, how to sum, which tokens
+// of the global batch to process and where to keep tensors for the backward pass. A context is passed as an argument; there
+// is no global context.
 #pragma once
 #include <functional>
 #include <map>
@@ -22,7 +22,7 @@ struct KeyValueCache {
   std::map<std::size_t, Tensor> layers;  // key: the layer's index in the complete model
   std::int64_t capacity = 0;
   std::int64_t past = 0;  // tokens already in the cache
-  std::int64_t next = 0;  // number of tokens in this pass, summed over the ranks that split them
+  std::int64_t next = 0;  // number of tokens in this pass, over all ranks that split the sequence
 };
 
 struct ChoiceCounts;    // layers/choice_counts.hpp
@@ -40,43 +40,46 @@ struct RunContext {
   std::uint64_t seed = 0;                                     // the dropout masks depend on seed and Context::step
   const ShardBoundary* boundary = &ShardBoundary::alone();    // connects the ranks that share the layers
   const ExpertExchange* exchange = &ExpertExchange::alone();  // connects the ranks that split the experts
-  // Connects the ranks that split the tokens of a sequence; null: this rank has complete sequences.
+  // Connects the ranks that split the tokens of a sequence. If the pointer is null, this rank has complete sequences.
   const AttentionScheme* attention = nullptr;
-  AttentionWork* attention_work = nullptr;                 // null: the work is not measured
-  const SequenceRows* sequences = &SequenceRows::alone();  // connects the ranks that split tokens, in layers other than
+  AttentionWork* attention_work = nullptr;                 // null if the work is not measured
+  const SequenceRows* sequences = &SequenceRows::alone();  // connects the ranks that split tokens, for all layers except
                                                            // attention
-  const RouterBalance* balance = nullptr;                  // expert biases and choice counts of the previous step; null: the
-                                                           // model has neither
-  std::function<void()> after_layer = {};                  // lets a strategy progress its communication between layers
+  const RouterBalance* balance = nullptr;                  // expert biases and choice counts of the previous step; null if
+                                                           // the model uses neither
+  std::function<void()> after_layer = {};                  // called between layers, so that a strategy can progress its
+                                                           // communication
 };
 
 // The context of one micro-batch.
 struct Context : RunContext {
   Tokens tokens = {};                  // all rows of the micro-batch: the rows of matrix products and attention
   Tokens stream = {};                  // this rank's rows of the residual stream: fewer with sequence parallelism
-  Tensor places = {}, positions = {};  // indices in the sequence and in the document of `tokens`, i32 [rows]; `stream` uses
-                                       // a part of them. Empty: not needed
-  Tensor query_places = {};            // indices in the sequence of the rows that AttentionScheme::query_tokens lists;
-                                       // empty: consecutive
-  Tensor query_positions = {};         // indices in the document of the same rows; empty: equal to query_places
-  Tensor targets = {};                 // i32 [rows]: the next token of each row; −1: the row does not count in the loss
+  Tensor places = {}, positions = {};  // i32 [rows], for the rows of `tokens`: each token's index in its sequence and in its
+                                       // document. `stream` uses some of these rows. Both are empty if no layer needs them
+  Tensor query_places = {};            // indices, in the sequence, of the tokens that AttentionScheme::query_tokens lists;
+                                       // empty if it lists none, or if these indices are consecutive
+  Tensor query_positions = {};         // indices of the same tokens in their documents; empty if they equal query_places
+  Tensor targets = {};  // i32 [rows]: the next token of each row, or −1 if the row does not count in the loss
   std::uint32_t step = 0;
   bool training = true;
   double loss_scale = 1;
   Tensor loss = {};              // [1]: the head adds the losses of all rows to this element
-  std::int64_t step_tokens = 1;  // number of tokens in the step on all ranks; it bounds the number of addends in `loss`
-  const std::vector<TokenCut>* cuts = nullptr;  // how context ranks split each sample; null: they split all samples alike
+  std::int64_t step_tokens = 1;  // number of tokens in the step on all ranks; bounds the number of addends in `loss`
+  const std::vector<TokenCut>* cuts = nullptr;  // how context ranks split each sample; null if they split all samples in the
+                                                // same way
 
-  Tape* tape = nullptr;               // null: no backward pass follows
-  KeptInputs* kept_inputs = nullptr;  // where recomputation keeps the inputs of blocks; null: on the tape
-  // Blocks of experts count their tokens' choices in this object. Null: choices are not counted, because this is not the
-  // first forward pass of a training step.
+  Tape* tape = nullptr;               // null if no backward pass follows
+  KeptInputs* kept_inputs = nullptr;  // where recomputation keeps block inputs; null if it keeps them on the tape
+  // Expert layers add their tokens' choices to these counts. If the pointer is null, choices are not counted, because this
+  // is not the first forward pass of a training step.
   ChoiceCounts* choices = nullptr;
   // Used for generation: the tokens of this pass follow the cached tokens, and the head returns the logits of the next
   // token.
   KeyValueCache* cache = nullptr;
-  // A pipeline schedule such as ZB-H1 may defer weight gradients, because no other layer needs weight gradients.
-  // weight_gradient() then appends the computation to this list. Null: weight_gradient() computes the gradient immediately.
+  // A pipeline schedule such as ZB-H1 can defer weight gradients, because no other layer needs weight gradients.
+  // weight_gradient() then appends the computation to this list. If the pointer is null, weight_gradient() computes the
+  // gradient immediately.
   std::vector<std::function<void()>>* deferred_weight_gradients = nullptr;
   std::function<void(Parameter&)> on_gradient_ready = {};
   // A callback for finding the origin of a NaN. The arguments of the callback are a kind ("output", "input gradient"), the
@@ -101,12 +104,12 @@ struct Context : RunContext {
     return y;
   }
   bool selective() const { return tape && tape->selective(); }
-  // A sequence is divided into leaves of this many tokens; the last leaf may be shorter. Weight gradients, and the gradients
-  // of keys and values, are summed in floats within a leaf. Exact numerics then adds the leaves' sums as integers. The
-  // results of exact numerics therefore depend on the leaf length.
+  // A sequence is divided into leaves of this many tokens; the last leaf can be shorter. Weight gradients, and the gradients
+  // of keys and values, are summed in floating point within a leaf. Exact numerics then adds the leaves' sums as integers.
+  // The results of exact numerics therefore depend on the leaf length.
   Leaves leaves() const { return {leaves_of(tokens.sequence).length, tokens.tokens}; }
-  // Returns the default leaves. Their length is the largest power of two that exceeds neither 256 nor an eighth of the
-  // sequence, but at least 1.
+  // Returns the default leaves. The leaf length is the largest power of two that is at most 256 and at most an eighth of the
+  // sequence length. The minimum is 1.
   static Leaves leaves_of(std::int64_t sequence);
 
   template <class Work>

@@ -10,7 +10,8 @@
 //   WarmupDecayLR    the same warm-up, then first + (peak − first)·(T − k)/(T − W), never below `first`
 //   WarmupCosineLR   the same warm-up, then minimum + (peak − minimum)·(1 + cos π(k−W+1)/(T−W))/2, then the minimum
 //
-// Steps 0 and 1 both have the rate `first` (γ(0) = 0). With WarmupCosineLR, step 0 has the rate 0.
+// Steps 0 and 1 both have the rate `first`, because γ(0) = 0. The only exception is step 0 with WarmupCosineLR, which has
+// the rate 0.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

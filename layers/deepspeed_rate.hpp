@@ -1,4 +1,4 @@
-// DeepSpeed's schedulers of the learning rate, with their names and exact formulas. chorale/optimizer.hpp has all schedules.
+// DeepSpeed's learning-rate schedulers, with DeepSpeed's names and exact formulas. chorale/optimizer.hpp has all schedules.
 #pragma once
 #include <chorale/optimizer.hpp>
 

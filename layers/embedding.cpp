@@ -6,7 +6,8 @@
 namespace chorale {
 namespace {
 
-// Returns the positions of `rows` rows. A table is returned as a view and not read, because it may be in device memory.
+// Returns the positions of `rows` rows. If the context has a position table, returns a view of the table. The table is not
+// read, because it can be in device memory.
 Tensor positions_of(const Tokens& stream, std::int64_t rows, Context& context) {
   for (const Tensor& table : {context.positions, context.places})
     if (table) return table.narrow(stream.first_row, rows);

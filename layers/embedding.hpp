@@ -1,6 +1,6 @@
 // Maps each token id to a vector. The vector is the id's row of the token table, plus the row of the token's position if
 // positions are learned. Dropout is applied last. The layer keeps no activations for the backward pass, because the ids are
-// input data. If the rows of the table are split between ranks, a rank returns zeros for ids whose rows are on other ranks.
+// input data. If the table's rows are split between ranks, a rank returns zeros for an id whose row is on a different rank.
 #pragma once
 #include <chorale/model.hpp>
 #include "layers/layer.hpp"

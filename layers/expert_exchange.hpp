@@ -1,19 +1,19 @@
 // Communication between the ranks that split the experts of a layer. The expert layer calls these functions without knowing
-// how they communicate. The defaults here are for a rank that has all experts; parallel/experts/experts.cpp overrides these
-// functions.
+// how they communicate. The default implementations assume that the rank has all experts; parallel/experts/experts.cpp
+// overrides them.
 //
-//   home                                         here: the rank of the experts
-//   tokens, places of their rows   ─ dispatch ─▶ rows sorted by (own expert, source rank, token) ─ experts ─┐
-//   rows sorted by (expert, token) ◀─ combine ───────────────────────────────────────────────────────────────┘
+//   home: the rank of the tokens                 here: the rank of the experts
+//   tokens, places of their rows   ─ dispatch ─▶ rows sorted by (local expert, source rank, token) ─ experts ─┐
+//   rows sorted by (expert, token) ◀─ combine ─────────────────────────────────────────────────────────────────┘
 //
 // dispatch copies each token's row once for each of its experts, and multiplies the copy by a weight if there are weights.
-// Apart from the weights, both functions only copy rows, of any type, so each is the gradient of the other. The backward
-// pass dispatches the output gradients with the weights, and combines the gradients of the experts' inputs.
+// Without weights, dispatch and combine only copy rows, so each of them is the backward pass of the other. Rows can have any
+// type. The backward pass dispatches the output gradients with the weights, and combines the gradients of the experts'
+// inputs.
 //
 // Exact numerics sums an expert's weight gradient leaf by leaf. A leaf is a fixed group of tokens of one sequence
-// (Context::leaves), so the counts say how many rows come from each leaf. On the rank of the experts, the leaves of all
-// source ranks follow each other in rank order.
-// ranks follow each other in rank order.
+// (Context::leaves), so ExpertRows::counts has the number of rows from each leaf. On the rank that has the experts, leaves
+// are ordered by source rank.
 #pragma once
 #include <functional>
 #include <memory>
@@ -28,7 +28,7 @@ struct Context;
 struct Routing;    // src/math/routing.hpp
 struct WayByHost;  // parallel/experts/experts_by_host.hpp
 
-// The number of rows that each expert gets from each leaf. The rows are sorted by expert, then by leaf, then by token.
+// The number of rows that each expert receives from each leaf. The rows are sorted by expert, then by leaf, then by token.
 struct ExpertRows {
   std::int64_t experts = 0, leaves = 0;
   std::vector<std::int64_t> counts;           // [experts, leaves]
@@ -50,17 +50,17 @@ class ExpertExchange {
  public:
   virtual ~ExpertExchange() = default;
 
-  // Takes the counts of this rank's micro-batch for all experts. Returns the counts for this rank's experts, over the
-  // micro-batches of all source ranks. `routing` describes this rank's micro-batch. In a plan (phantom tensors), the counts
-  // of all ranks are derived from routing.planned.
+  // `home`: the row counts of this rank's micro-batch, for all experts. Returns the row counts of this rank's experts, for
+  // the micro-batches of all source ranks. `routing` describes this rank's micro-batch. In a plan (phantom tensors), the
+  // counts of all ranks are derived from routing.planned.
   virtual ExpertRows here(const ExpertRows& home, const Routing& /*routing*/, Context&) const { return home; }
   // Copies the rows of x with take_rows (src/math/slots.hpp) and sends the copies to the ranks of their experts. Returns the
-  // rows for this rank's experts. `weights` may be null. `home` and `here` are the counts on the token side and on the
-  // expert side.
+  // rows for this rank's experts. `weights` can be null. `home` holds the row counts on the tokens' rank, and `here` holds
+  // the row counts on the experts' rank.
   virtual Tensor dispatch(const Tensor& x, const Tensor* weights, const Tensor& places, const ExpertRows& home,
                           const ExpertRows& here, Context& context) const;
-  // Starts to send the experts' rows back to their tokens. The returned function waits for the rows of this rank's tokens
-  // and returns these rows. Computation between the two calls overlaps the communication.
+  // Starts to send the experts' output rows back to the ranks of their tokens. The returned function waits for the rows of
+  // this rank's tokens and returns these rows. Computation between the two calls overlaps the communication.
   virtual std::function<Tensor()> start_combine(const Tensor& rows, const ExpertRows& /*home*/, const ExpertRows& /*here*/,
                                                 Context&) const {
     return [rows] { return rows; };

@@ -60,7 +60,8 @@ Tensor ExpertMlps::products(const Tensor& x, ParameterPointer Expert::*matrix, b
   return y;
 }
 
-// Computes the same product if each rank has only a part of the summed dimension.
+// Computes y = x·w if each rank has only a part of the summed dimension. Each expert multiplies its own rows by its own
+// matrix.
 Tensor ExpertMlps::partial_products(const Tensor& x, ParameterPointer Expert::*matrix, bool transposed, std::int64_t block,
                                     const ExpertRows& here, SumSite& site, Context& context) const {
   const Tensor y = context.typed({x.dim(0), width_}, context.numerics.partial_type(context.compute), Category::workspace);

@@ -3,8 +3,8 @@
 //   rows sorted by expert ─ up ─▶ before ─ activation ─▶ after ─ down ─▶ outputs, one row each
 //                                                                         (backward: the reverse)
 // Tensor parallelism splits every expert like a dense MLP: `up` by columns and `down` by rows. Outputs and input gradients
-// are therefore partial sums. Products run one expert after another. The routing determines the number of rows of each
-// expert.
+// are therefore partial sums. Matrix products are computed one expert at a time. The routing determines the number of rows
+// of each expert.
 //
 // Per row, an expert of width f takes 2·(gates + 1)·h·f flops in the forward pass and twice as many in the backward pass.
 #pragma once
@@ -17,9 +17,9 @@ namespace chorale {
 
 class ExpertMlps {
  public:
-  // width: this rank's shard of every expert. experts: the experts of this rank. deviation: standard deviation of the
-  // initial values of `down`. forced_counts: how many tokens of a sequence each expert of the model gets; empty: the router
-  // chooses.
+  // `width` is this rank's shard of every expert, and `experts` are the experts of this rank. `deviation` is the standard
+  // deviation of the initial values of `down`. `forced_counts` states how many tokens of a sequence each expert of the model
+  // receives; if it is empty, the router chooses.
   ExpertMlps(const std::string& layer, const ModelShape& shape, const Sharding& width, const Sharding& experts,
              double deviation, const std::vector<std::int64_t>& forced_counts);
 
@@ -35,7 +35,7 @@ class ExpertMlps {
   std::int64_t count() const { return std::ssize(experts_); }
   std::int64_t kept_columns(bool recomputes_after) const {
     return (gates_ + (recomputes_after ? 0 : 1)) * columns_;
-  }  // kept columns per row
+  }  // number of columns kept per row
   std::int64_t forced_rows() const {
     return forced_rows_;
   }  // number of rows that all experts of this rank together get

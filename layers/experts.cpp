@@ -75,7 +75,7 @@ Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
   context.look("partial output", name_, partial);
   const auto sum = start_sum(partial, routing.places, counts, experts_.output_site(), context);
   Tensor shared;
-  if (shared_) {  // overlaps the communication of the rows or of the sum
+  if (shared_) {  // the shared expert overlaps the communication of rows or the sum over ranks
     if (again) tape->can_be_made_again(x, again);
     shared = shared_->forward(x, context);
   }
@@ -85,7 +85,7 @@ Tensor MixtureOfExperts::forward(const Tensor& x, Context& context) {
   return y;
 }
 
-// The gradients per token and chosen expert e, where w are the weights and o the experts' outputs:
+// The gradients per token and chosen expert e, where w are the routing weights and o are the experts' outputs:
 //
 //   do_e = w_e · dy      dw_e = dy · o_e      dlogits from dw and the two losses      dx = Σ_e dx_e + (dlogits·Wᵀ + shared)
 //
@@ -191,8 +191,8 @@ void MixtureOfExperts::each_site(const std::function<void(SumSite&)>& visit) {
   if (shared_) shared_->each_site(visit);
 }
 
-// The largest number of rows that this rank's experts can get, if each source rank has `samples` samples. A different rank
-// may have more tokens of a sample than this rank.
+// The maximum number of rows that this rank's experts can receive, if each source rank has `samples` samples. A different
+// rank can have more tokens of a sample than this rank.
 std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Context& context) const {
   const std::int64_t own = experts_.count(), sources = rule_.experts / own;
   const std::int64_t tokens = sources == 1 ? context.tokens.tokens : context.sequences->most_tokens(context);
@@ -201,7 +201,7 @@ std::int64_t MixtureOfExperts::most_rows_here(std::int64_t samples, const Contex
   return sources * of_a_source;
 }
 
-// Whether this rank's experts get exactly most_rows_here() rows in every routing.
+// Whether this rank's experts receive exactly most_rows_here() rows, regardless of the routing.
 bool MixtureOfExperts::knows_rows_here(const Context& context) const {
   const bool has_all = rule_.capacity == 0 && experts_.count() == rule_.experts;
   return has_all || (!forced_.empty() && !context.sequences->divided());

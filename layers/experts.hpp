@@ -6,14 +6,15 @@
 //      ├─ rows by (expert, token) ─ up ─ act ─ down ─ rows ─┴─ weighted sum of a token's k rows ─ + ── y
 //      └─ shared expert, an ordinary MLP ──────────────────────────────────────────────────────── ┘
 //
-// All k expert outputs of a token are computed before they are summed, so y does not depend on how the rows are divided.
-// Tensor parallelism splits every expert like a dense MLP: `up` by columns and `down` by rows. All tensor ranks route all
-// tokens of the micro-batch from bit-identical x. choice_counts.hpp checks that their choices agree. ExpertExchange sends
-// rows to the ranks that have their experts.
+// All k expert outputs of a token are computed before they are summed, so y does not depend on how rows are divided among
+// ranks. Tensor parallelism splits every expert like a dense MLP: `up` by columns and `down` by rows. Every tensor rank
+// routes all tokens of the micro-batch. The ranks' copies of x are bit-identical, and choice_counts.hpp checks that all
+// tensor ranks choose the same experts. ExpertExchange sends each row to the rank that has the row's expert.
 //
 // The tape keeps x, the logits and choices, the input and output of the activation function, and the experts' outputs. The
 // backward pass gathers the rows of x again. Per token, the layer multiplies by k experts of width f, which takes 2·k·(gates
-// + 1)·h·f flops in the forward pass. The layer sums k rows per token over the tensor ranks, whereas a dense MLP sums one.
+// + 1)·h·f flops in the forward pass. The layer sums k rows per token over the tensor ranks, whereas a dense MLP sums one
+// row per token.
 //
 // Exact numerics adds up an expert's weight gradient leaf by leaf (Context::leaves). An expert's rows from one leaf form one
 // addend.
@@ -26,12 +27,13 @@
 namespace chorale {
 
 struct RoutingRule;
-RoutingRule rule_of(const ModelShape& shape);  // the rule of the router in a block of experts
+RoutingRule rule_of(const ModelShape& shape);  // the routing rule of a block with experts
 
 class MixtureOfExperts final : public Layer {
  public:
-  // block: the block's index in the model. width: this rank's shard of every expert. experts: the experts of this rank.
-  // deviation: standard deviation of the initial values of `down`. shared: null if there is no shared expert.
+  // `block` is the block's index in the model. `width` is this rank's shard of every expert, and `experts` are the experts
+  // of this rank. `deviation` is the standard deviation of the initial values of `down`. `shared` is null if there is no
+  // shared expert.
   MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& shape, const Sharding& width,
                    const Sharding& experts, double deviation, std::unique_ptr<Sequence> shared);
 
@@ -43,7 +45,7 @@ class MixtureOfExperts final : public Layer {
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
-  // The rows of this rank's tokens, and the rows of this rank's experts.
+  // The row counts of this rank's tokens, and the row counts of this rank's experts.
   struct Counts {
     ExpertRows home, here;
   };
@@ -57,7 +59,7 @@ class MixtureOfExperts final : public Layer {
   Routed routed(const Tensor& x, Context& context);
   std::int64_t most_rows_here(std::int64_t samples, const Context& context) const;
   bool knows_rows_here(const Context& context) const;
-  RoutingRule rule(const Context& context) const;  // the rule of the layer, with the balance state of earlier steps
+  RoutingRule rule(const Context& context) const;  // the routing rule of the layer, with the balance state of earlier steps
   void count(const Routing& routing, const ExpertRows& home, ChoiceCounts& choices) const;
   std::function<Tensor()> start_sum(const Tensor& partial, const Tensor& places, const Counts& counts, SumSite& site,
                                     Context& context) const;
@@ -68,9 +70,10 @@ class MixtureOfExperts final : public Layer {
   void each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const;  // excludes the shared expert
 
   std::string name_;
-  std::int64_t number_;  // this block's index among the model's blocks of experts
+  std::int64_t number_;  // this block's index among the model's blocks that have experts
   RoutingRule rule_;
-  std::vector<std::int32_t> forced_;  // the experts [s,k] of each position in a sequence; empty: the router chooses
+  std::vector<std::int32_t> forced_;  // [s,k]: the forced experts of each position in a sequence; empty if the router
+                                      // chooses
   std::int64_t width_;
   ParameterPointer router_;
   ExpertMlps experts_;  // this rank's experts

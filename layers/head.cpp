@@ -72,7 +72,7 @@ Tensor Head::backward(const Tensor&, Context& context) {
   const Tensor dscores = context.tape->take(), x = context.tape->take();
   const auto dx = start_block_product(dscores, table_->value, false, block_, sum_, context);
   context.weight_gradient([this, dscores, x, &context] {
-    const Marked here(context.queue, OfHead::gradients);  // some schedules compute this product later
+    const Marked here(context.queue, OfHead::gradients);  // some pipeline schedules compute this product later
     context.numerics.add_outer(dscores, context.boundary->whole(x, context), context.leaves(), table_->gradient,
                                table_->site, context.queue);
     if (!tied_) context.ready(*table_);  // a tied table's gradient is ready once the embedding has added its part

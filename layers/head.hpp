@@ -1,7 +1,8 @@
-// The end of the model: logits over the vocabulary, and their cross entropy with the next tokens. The gradient of the logits
-// overwrites the logits to save memory. For the backward pass, the head keeps its input and that gradient.
+// The output layer of the model. It computes the logits over the vocabulary, and their cross entropy with the next tokens.
+// The gradient of the logits overwrites the logits to save memory. For the backward pass, the head keeps its input and the
+// gradient of the logits.
 //
-// The columns of the logits may be split between ranks. The ranks then combine three values per row: the maximum, the sum of
+// The columns of the logits can be split between ranks. The ranks then combine three values per row: the maximum, the sum of
 // exponentials and the "hit", which is the logit of the row's target. `forward` adds the losses of all rows to context.loss.
 // The sum is divided by the step's number of tokens later.
 #pragma once
@@ -15,7 +16,7 @@ class Head final : public Layer {
   Head(const ModelShape& shape, const Sharding& sharding,
        ParameterPointer table);  // creates a table [V,h] if `table` is null
   // Must be called for a tied table if the embedding is on a different pipeline stage. The stage of the head then holds a
-  // copy of the table. The gradient of the copy is only the head's contribution.
+  // copy of the table. The gradient of the copy includes only the head's contribution.
   void own_table() { tied_ = false; }
 
   const std::string& name() const override { return name_; }

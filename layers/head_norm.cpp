@@ -25,7 +25,7 @@ Tensor HeadNorm::forward(const Tensor& qkv, Context& context) {
     const Tensor y = context.typed(shape, x.dtype(), Category::workspace);
     copy_heads(qkv, heads, x, false, context.queue);
     norm_forward(NormKind::rms, x, gain->value, nullptr, epsilon_, y, stats, context.queue);
-    copy_heads(qkv, heads, y, true, context.queue);  // in place, because the layer that computed qkv does not keep it
+    copy_heads(qkv, heads, y, true, context.queue);  // in place, because the layer that computed qkv does not keep qkv
     if (!context.tape) continue;
     context.tape->keep(x);
     context.tape->keep(stats);

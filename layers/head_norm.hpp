@@ -22,7 +22,7 @@ class HeadNorm final : public Layer {
     std::int64_t queries, width;      // query heads of a group; width of a head
     double epsilon;
   };
-  // attention: the name of the attention branch, which prefixes the names of the gains.
+  // `attention` is the name of the attention branch, which prefixes the names of the gains.
   HeadNorm(const std::string& attention, const Options& options);
 
   const std::string& name() const override { return name_; }

@@ -1,6 +1,6 @@
-// Initial values: approximately normal numbers, each the sum of four uniform integers (Irwin–Hall). These sums need no
-// logarithm from a library, so the values are bit-identical on every machine. The random numbers are keyed by the
-// parameter's name and the element's index in the complete tensor, so every layout starts from the same model.
+// Initial values: approximately normal numbers, each the sum of four uniform integers (Irwin–Hall). These sums do not use
+// the C library's logarithm, so the values are bit-identical on every machine. The random numbers are keyed by the
+// parameter's name and the element's index in the complete tensor. So every layout starts from the same model.
 #include "layers/gpt.hpp"
 #include "src/base/parallel.hpp"
 #include "src/memory/on_host.hpp"
@@ -18,8 +18,8 @@ float normal(const std::uint32_t* bits) {
   return static_cast<float>(2 * sum - 4 * 65535) * 0.5f * (1.7320508f / 65536.0f);
 }
 
-// Calls f(i, normal number) for the elements [first, last). The indices of these elements in the complete tensor are
-// consecutive and start at `place`.
+// Calls f(i, x) for each element i in [`first`, `last`), where x is the element's normally distributed random number. In the
+// complete tensor, these elements have consecutive indices, of which the first is `place`.
 template <class F>
 void each_normal(const Random& random, std::int64_t place, std::int64_t first, std::int64_t last, F f) {
   std::uint32_t words[4 * lanes];

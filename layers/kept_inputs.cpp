@@ -20,13 +20,14 @@ void KeptInputs::finish_writes() {
 
 void KeptInputs::read_ahead() {
   if (read_ || there_.empty()) return;
-  finish_writes();  // the newest input may not be fully written yet
+  finish_writes();  // the write of the newest input can still be in flight
   const Tensor& there = there_.back();
   read_ = Staged(memory_, there.count(), there.dtype(), Category::activations);
   read_.start_read(there, traffic_);
 }
 
-// The caller shares ownership of the copy, so deferred weight gradients may use the input after the next one is read.
+// The caller shares ownership of the copy, so deferred weight gradients can still use the input after the next input has
+// been read.
 Tensor KeptInputs::take() {
   require(!empty(), "the backward pass takes more inputs of blocks than the forward pass kept");
   read_ahead();

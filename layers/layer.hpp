@@ -1,5 +1,5 @@
-// A layer computes only on its own rank. Where several ranks share a layer, the layer calls Context::boundary, which may
-// communicate. Strategies wrap or replace layers, so all code that communicates is in parallel/.
+// The computation of a layer is local to its rank. If several ranks share a layer, the layer calls Context::boundary, which
+// can communicate. Strategies wrap or replace layers, so all code that communicates is in parallel/.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,7 +18,7 @@ struct Keeps {
   std::int64_t inside = 0;  // bytes of other tensors: statistics, and tensors between the inner layers of the layer
   std::int64_t output = 0;  // bytes of the layer's output; 0 if the layer does not keep its output
   bool output_can_be_made_again = false;
-  bool at_most = false;  // the byte counts are upper bounds: experts may get fewer rows, unless their routing is forced
+  bool at_most = false;  // the byte counts are upper bounds: experts can receive fewer rows, unless the routing is forced
 };
 
 class Layer {

@@ -144,8 +144,8 @@ void Optimizer::roll_back(const Queue& queue) {
                   [](const Window&, std::span<const Tensor> here) { copy(here[0].slice(), here[1].slice()); });
 }
 
-// Values are read only if they are also the weights; otherwise the new weights overwrite all values. Delayed updates do not
-// access the values.
+// The update reads values only if there are no separate master weights. Otherwise the new weights overwrite all values.
+// Delayed updates do not access the values.
 WindowParts Optimizer::parts_of(const Flat& flat) const {
   WindowParts parts{{flat.gradients, Category::grads},
                     {tier_.delays ? Tensor() : flat.values, Category::params, !flat.weights, true},

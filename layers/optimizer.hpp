@@ -30,7 +30,8 @@ std::unique_ptr<UpdateRule> adamw_rule(double beta1, double beta2, double epsilo
 std::unique_ptr<UpdateRule> sgd_rule(double momentum, double decay);
 std::unique_ptr<UpdateRule> rule_of(const OptimizerOptions& options);
 
-// Elements [first, first + count) of a parameter's shard (this rank's part of the parameter), numbered row by row.
+// The elements in [`first`, `first` + `count`) of a parameter's shard (this rank's part of the parameter), numbered row by
+// row.
 struct Owned {
   ParameterPointer parameter;
   std::int64_t first, count;
@@ -42,15 +43,15 @@ struct Owned {
   std::int64_t at = 0;
 };
 
-// How the optimizer updates if its tensors are in a slow tier, or if the update overlaps the program's other computation. In
-// both cases, the update proceeds in windows of `elements` elements (src/tier/windows.hpp).
+// Settings for an update whose tensors are in a slow memory tier, or that overlaps other computation of the program. In both
+// cases, the update proceeds in windows of `elements` elements (src/tier/windows.hpp).
 struct OptimizerTier {
-  Allocator* compute = nullptr;    // where the update computes; null: in memory
-  Allocator* states = nullptr;     // where states are stored; null: in memory
-  TierTraffic* traffic = nullptr;  // null: updates all elements in one pass, and no tensor is in a slow tier
+  Allocator* compute = nullptr;    // the memory in which the update computes; null for the memory of the layers
+  Allocator* states = nullptr;     // where states are stored; null if they are in memory
+  TierTraffic* traffic = nullptr;  // if it is null, one pass updates all elements, and no tensor is in a slow tier
   std::int64_t elements = 1 << 20;
   bool keeps_old = false;  // keeps the old states and values, so that an update can be rolled back
-  bool delays = false;     // values change only in publish(), which requires that all weights have master copies
+  bool delays = false;     // values change only in publish(); requires master copies of all weights
 };
 
 class Optimizer {
@@ -63,19 +64,21 @@ class Optimizer {
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
-  // Performs the same step in parts, if there are windows. The program may compute between begin() and finish().
+  // The functions from begin() to finish() perform the same step as step(), in parts if there are windows. The program can
+  // compute between begin() and finish().
   void begin(double rate, double scale, const Numerics& numerics, const Queue& queue);
   void start(std::size_t bucket);      // starts the update of a bucket (Owned::bucket)
   void start();                        // starts the updates of all buckets
   void progress();                     // updates the windows whose data have arrived; never waits
   void finish(std::size_t bucket);     // waits until the gradients of the bucket are no longer needed
   void finish();                       // starts all updates that have not been started, and waits for all
-  void roll_back(const Queue& queue);  // after finish(), with keeps_old: undoes the step
+  void roll_back(const Queue& queue);  // undoes the step after finish(); requires OptimizerTier::keeps_old
 
   // Visits all tensors that a checkpoint must hold, and passes their names: "block.0…" for weights, "moment1/block.0…" for
   // moments. If updates are delayed, also visits "value/block.0…". Reads tensors in a slow tier from that tier.
   void each_state(const std::function<void(const std::string&, const Owned&, const Tensor&)>& visit) const;
-  void publish(const Queue& queue);  // casts the master copies to the parameters
+  void publish(const Queue& queue);  // casts the master copies to the parameters' type and stores the results in the
+                                     // parameters
 
  private:
   struct State {
@@ -84,13 +87,13 @@ class Optimizer {
     std::vector<Tensor> moments;
     bool is_master() const { return weights.storage() != owned.value.storage(); }
   };
-  // Flat tensors that contain the states [first, last) of several parameters, one after another.
+  // Flat tensors that contain several states one after another: those with indices in [`first`, `last`).
   struct Flat {
     std::size_t bucket, first, last;
     Tensor values, gradients, weights;  // weights: the master copies, if there are any
     std::vector<Tensor> moments;
     // With keeps_old, an update reads the weights and moments and writes the tensors below. Then the two sets are swapped.
-    // Values without master copies are copied and not swapped, because the layers hold the addresses of the values.
+    // If values have no master copies, they are copied instead of swapped, because the layers hold their addresses.
     Tensor other_weights, old_values;
     std::vector<Tensor> other_moments;
     bool started = false;
@@ -111,7 +114,8 @@ class Optimizer {
   WindowParts parts_of(const Flat& flat) const;
   void update_window(const Window& window, std::span<const Tensor> here, double scale, const Numerics& numerics,
                      const Queue& queue) const;
-  // here: the gradients, values, master copies and moments, starting at piece.at. Values and master copies may be empty.
+  // `here` holds the window's gradients, values, master copies and moments, in which the piece begins at `piece.at`. Values
+  // and master copies can be empty.
   UpdateRange range_of(const Piece& piece, std::span<const Tensor> here, double scale, const Numerics& numerics) const;
 
   std::unique_ptr<UpdateRule> rule_;

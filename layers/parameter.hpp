@@ -1,7 +1,7 @@
 // A parameter of the model on one rank. The name and shape describe the complete tensor. The rank holds a shard: the
 // complete tensor, or a range of its rows or columns. The parameter lists the mesh axes that split the tensor, the pipeline
 // stages that hold it, and the axes over which its gradient is summed. Buckets, ZeRO, norms, checkpoints and plans use these
-// lists and never look at names.
+// lists and never use parameter names.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace chorale {
 
-// This rank's part of the complete tensor: the rows (dim 0) or columns (dim 1) [first, first + length). dim −1: the complete
-// tensor.
+// This rank's part of the complete tensor. If `dim` is 0 or 1, the part is the rows or columns in [`first`, `first` +
+// `length`). If `dim` is −1, the part is the complete tensor.
 struct Shard {
   int dim = -1;
   std::int64_t first = 0, length = 0;
@@ -31,11 +31,13 @@ struct Parameter {
   double start = 0, deviation = 0;  // initial values: normal around `start`; constant if the deviation is 0
   bool decays = true;               // whether weight decay applies; true only for matrices
   SumOf sum = SumOf::weight_gradients;
-  bool of_stream = false;        // true: not split, and applied to this rank's rows of the residual stream. Examples: norms,
-                                 // residual biases, position table
-  bool of_heads = false;         // true: not split, and applied to the heads of this rank (norms of queries and keys)
-  std::int64_t uses = 1;         // how often one token uses the parameter; for a norm of heads: the number of heads
-  bool tied = false;             // true: the embedding table, which the head also reads
+  bool of_stream = false;        // true if the parameter is not split and is applied to this rank's rows of the residual
+                                 // stream. Examples: norms, residual biases, position table
+  bool of_heads = false;         // true if the parameter is not split and is applied to the heads of this rank (norms of
+                                 // queries and keys)
+  std::int64_t uses = 1;         // number of times that one token uses the parameter; for a norm of heads: the number of
+                                 // heads
+  bool tied = false;             // true for an embedding table that the head also reads
   bool multiplies = true;        // for counting flops: true for matrices and vectors, false for lookup tables
   double active = 1;             // for counting flops: the fraction of tokens that use the parameter. For an expert, this is
                                  // k/E unless the routing is forced
@@ -47,7 +49,7 @@ struct Parameter {
   // contains the pipeline axis. If two stages hold the parameter (a tied table), its gradient is also summed over these
   // stages.
   std::vector<std::string> cut_by = {};       // axes of the mesh along which ranks hold different shards
-  std::vector<std::string> summed_over = {};  // axes of the mesh
+  std::vector<std::string> summed_over = {};  // mesh axes over which the gradient is summed
   std::vector<std::int64_t> stages = {0};     // pipeline stages
 
   Tensor value = {};     // the shard's values, in the compute type

@@ -1,7 +1,7 @@
 // Full recomputation (Chen et al. 2016): the layer keeps only its input and repeats its forward pass before the backward
 // pass. Full recomputation costs a third more arithmetic and reduces a block's activations to one tensor. A dropout mask
-// depends only on the seed, step, layer and token, so the repeated pass uses the same mask. Ranks that share the layer may
-// split the kept input between them (P_a of ZeRO-R, Rajbhandari et al. 2020). The kept input may be stored in a slow tier
+// depends only on the seed, step, layer and token, so the repeated pass uses the same mask. Ranks that share the layer can
+// split the kept input between them (P_a of ZeRO-R, Rajbhandari et al. 2020). The kept input can be stored in a slow tier
 // (kept_inputs.hpp).
 #pragma once
 #include "layers/wrapping.hpp"

@@ -19,7 +19,7 @@ Tensor Residual::forward(const Tensor& x, Context& context) {
     return norm_->forward(x, context);
   }();
   context.look("output", norm_->name(), normal);
-  const Tensor y = body_->forward(normal, context);  // no layer keeps y, so the residual sum may overwrite it
+  const Tensor y = body_->forward(normal, context);  // no layer keeps y, so the residual sum can overwrite y
   add_residual(y, bias_ ? &bias_->value : nullptr, context.dropout(dropout_, site_, context.stream), x, y, context.queue);
   return y;
 }

@@ -15,7 +15,7 @@ namespace chorale {
 class Residual final : public Layer {
  public:
   struct Options {
-    std::string bias;  // name of the bias; empty: no bias
+    std::string bias;  // name of the bias; empty if there is no bias
     std::int64_t width;
     double dropout = 0;
     std::uint32_t site = 0;

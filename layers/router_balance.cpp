@@ -24,7 +24,7 @@ void RouterBalance::step(const ChoiceCounts& counts) {
         const auto chosen = counts.chosen(block);
         const std::int64_t sum = std::accumulate(chosen.begin(), chosen.end(), std::int64_t{0});
         for (const std::int64_t n : chosen) {
-          const std::int64_t missing = sum - n * counts.experts;  // E · (mean − n), an integer
+          const std::int64_t missing = sum - n * counts.experts;  // the integer E · (mean − n), with E experts
           *bias++ += static_cast<float>(missing > 0 ? rate_ : missing < 0 ? -rate_ : 0);
         }
       }

@@ -25,8 +25,8 @@ std::int64_t ModelShape::block_parameters(std::int64_t block, bool active) const
   const std::int64_t h = width, attention = h * qkv_columns() + heads * head_width() * h;
   const std::int64_t norms = (llama() ? 2 * h : 4 * h) + (qk_norm ? 2 * head_width() : 0),
                      biases = llama() ? 0 : qkv_columns() + h;
-  const std::int64_t column = (gates() + 1) * h;  // number of elements in an MLP's two matrices for each output column of
-                                                  // the activation function
+  const std::int64_t column = (gates() + 1) * h;  // number of elements in an MLP's two matrices per output column of the
+                                                  // activation function
   if (!has_experts(block)) return attention + norms + biases + column * ffn + (llama() ? 0 : ffn + h);
   const std::int64_t each = active ? experts.chosen : experts.count;
   return attention + norms + biases + column * (each * experts.ffn + experts.shared_ffn) + h * experts.count;

@@ -2,7 +2,7 @@
 //
 // Some kept tensors, such as the output of a norm or an activation function, can be recomputed from other kept tensors.
 // Under selective recomputation, the layer that computes such a tensor registers a recipe. The layer that keeps the tensor
-// then stores the recipe instead. Neither of these two layers needs to know the other.
+// then stores the recipe instead of the tensor. Neither of these two layers needs to know the other.
 #pragma once
 #include <any>
 #include <functional>

@@ -12,8 +12,8 @@ bool needs_sequences(const RoutingRule& rule, const Context& context) {
   return divided(context) && (rule.capacity > 0 || counts_sequences(rule, context));
 }
 
-// Returns the forced choices of this rank's tokens: for one sample if ranks split all samples alike, otherwise for every
-// sample.
+// Returns the forced choices of this rank's tokens. If ranks split all samples alike, the result covers one sample;
+// otherwise, it covers every sample.
 std::vector<std::int32_t> choices_here(std::span<const std::int32_t> forced, std::int64_t chosen, std::int64_t samples,
                                        const Context& context) {
   std::vector<std::int32_t> all;
@@ -24,7 +24,7 @@ std::vector<std::int32_t> choices_here(std::span<const std::int32_t> forced, std
   return all;
 }
 
-// Used for a plan. Fills in the routing as if every sequence had these choices on every rank.
+// Used for a plan. Fills in the routing as if every sequence on every rank had the expert choices in `of_sequence`.
 void plan(Routing& routing, std::vector<std::int32_t> of_sequence, const RoutingRule& rule, const Leaves& leaves,
           const Context& context) {
   const std::vector<std::int32_t> here = choices_at(of_sequence, context.sequences->places(0, context), rule.chosen);

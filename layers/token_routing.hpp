@@ -3,9 +3,10 @@
 //
 //   logits here ── whole ──▶ logits of sequences ── route ──▶ routing of sequences ── own ──▶ routing here
 //
-// A rank needs the rest of a sequence for a capacity, and for a balance loss by sequence if a backward pass follows. In
-// these cases, each rank sends the logits of its tokens to all other ranks. The ranks send E values per token, whereas
-// attention sends hundreds. In all other cases nothing is sent, because a token's choices depend only on its own logits.
+// A rank needs the rest of a sequence in two cases: if experts have a capacity, or if a backward pass with a per-sequence
+// balance loss follows. In these cases, each rank sends the logits of its tokens to all other ranks. The ranks then send E
+// values per token, whereas attention sends hundreds of values per token. In all other cases nothing is sent, because a
+// token's choices depend only on its own logits.
 #pragma once
 #include <span>
 
@@ -17,7 +18,7 @@ struct Context;
 
 struct TokenRouting {
   Routing routing;
-  Tensor counts;  // RoutingRule::counts of the choices in these sequences; empty: the gradient needs no counts from other
+  Tensor counts;  // RoutingRule::counts of the choices in these sequences; empty if the gradient needs no counts from other
                   // ranks
 };
 

@@ -1,12 +1,12 @@
-"""Starts programs and waits for them, on machines of any speed, until they end or stop making progress.
+"""Starts programs and waits until they end or stop making progress. The speed of the machine does not matter.
 
-   process = spawn([program, …])          in a new session, so that all descendants can be found and ended
+   process = spawn([program, …])          in a new session, so that all descendants of the process can be found and ended
    output, errors = finish(process)       ends the processes and raises Stuck if they make no progress
    until(lambda: file_is_there, process)  waits for an effect of the process
 
-Processes are stuck when all of them have slept for `limit` seconds, or when they have computed for five times as long
-without progress. Ranks that wait for each other poll, so a hang may look busy. A busy machine stretches wall time, but
-hardly CPU time. After twenty times `limit` of wall time, processes always count as stuck.
+A process and its descendants count as stuck when all have slept for `limit` seconds, or when their total CPU time is five
+times `limit`. Ranks that wait for each other poll, so even ranks that hang use CPU time. On a busy machine, a program needs
+more wall time, but hardly more CPU time. After a wall time of twenty times `limit`, processes always count as stuck.
 """
 import collections
 import os
@@ -23,7 +23,7 @@ class Stuck(Exception):
     pass
 
 
-Process = collections.namedtuple("Process", "parent session state seconds")  # CPU seconds, with ended children
+Process = collections.namedtuple("Process", "parent session state seconds")  # CPU time, with ended children
 
 
 def processes():
@@ -39,8 +39,8 @@ def processes():
 
 
 def family(pid, among):
-    """Returns pid and its descendants. If any of these leads a session, all processes of that session are included, even if
-    their parents have ended."""
+    """Returns pid and its descendants. If any of these processes leads a session, the result includes all processes of the
+    session, even those whose parents have ended."""
     members = {pid}
     while more := {p for p, other in among.items() if other.parent in members or other.session in members} - members:
         members |= more
@@ -48,7 +48,7 @@ def family(pid, among):
 
 
 def end(pid, itself=True):
-    """Ends a process and its family. If `itself` is false, ends only the family."""
+    """Ends a process and its family. If `itself` is false, the process itself is not ended."""
     for member in family(pid, processes()) - (set() if itself else {pid}):
         try:
             os.kill(member, signal.SIGKILL)
@@ -57,7 +57,7 @@ def end(pid, itself=True):
 
 
 class Patience:
-    """Tells whether a process and its family still make progress. Must be polled."""
+    """Decides whether a process and its descendants have stopped making progress. is_over() must be polled."""
 
     def __init__(self, pid, limit_seconds):
         self.pid, self.limit = pid, limit_seconds
@@ -102,7 +102,8 @@ def finish(process, limit_seconds=limit):
 
 
 def until(condition, process, limit_seconds=limit):
-    """Waits until the condition is true and returns its value. The process must not end before this."""
+    """Waits until condition() returns a true value, and returns this value. The process must not end before the condition is
+    true."""
     patience = Patience(process.pid, limit_seconds)
     while True:
         over = process.poll() is not None

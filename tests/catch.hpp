@@ -1,4 +1,4 @@
-// Catch2, version 2 or 3. All differences between the two are handled here.
+// Catch2, version 2 or 3. All differences between the two versions are handled here.
 #pragma once
 #include <string>
 #if __has_include(<catch2/catch_all.hpp>)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Breaks runs on purpose, and counts how many times each promise of docs/reliability.md holds.
+"""Causes failures on purpose, and counts how often each promise of docs/reliability.md holds.
 
    make chaos                  one fifth of each count
    make chaos FULL=1           the full counts
-   make chaos ONLY=R1,R4       some promises; COUNT=3 sets the count of each; SEED=7 chooses other random moments
+   make chaos ONLY=R1,R4       only these promises; COUNT=3 sets the count of each; SEED=7 chooses other random moments
 
 `make test` runs the same tests with small counts, except R25, which needs quiet cores. Each row runs a separate test. The
-test gets the count as an environment variable, and reports the number of its trials. This number may be larger, because some
-tests try several backends or errors for each count. The exit code is 1 if a promise did not hold every time, or could not be
-tried.
+test gets the count in an environment variable, and reports the number of its trials. The number of trials can exceed the
+count, because some tests try several backends or errors per count. The exit code is 1 if a promise failed at least once, or
+could not be tried.
 """
 import os
 import re
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import alive
 from programs import launch, tests_run
 
-most_seconds = 3600  # for one row
+most_seconds = 3600  # time limit for one row
 here = os.path.dirname(os.path.realpath(__file__))
 
 

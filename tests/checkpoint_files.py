@@ -1,5 +1,5 @@
-"""Reads a checkpoint as docs/architecture/checkpoints.md and parallel/state/manifest.hpp describe it, without using the
-program's code."""
+"""An independent reader of checkpoints. The reader follows docs/architecture/checkpoints.md and parallel/state/manifest.hpp,
+and uses no code of the program."""
 import json
 import math
 
@@ -9,7 +9,7 @@ widths = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i32": 4, "i64": 8, "u8": 1}
 
 
 def elements_of(part, shape):
-    """Returns the indices of a part's elements in the whole tensor."""
+    """A part holds some elements of a tensor. Returns the positions of these elements in the full tensor."""
     where, slab = numpy.arange(math.prod(shape)).reshape(shape), part["slab"]
     if slab["dim"] >= 0:
         where = where.take(range(slab["first"], slab["first"] + slab["length"]), slab["dim"])
@@ -17,7 +17,8 @@ def elements_of(part, shape):
 
 
 def read_checkpoint(folder):
-    """Returns the metadata, and {name: (type, bytes)} of the whole tensors, joined from the parts of all ranks."""
+    """Returns the checkpoint's metadata and {name: (type, bytes)} of its full tensors, joined from the parts of all
+    ranks."""
     with open(f"{folder}/manifest.json", encoding="utf-8") as file:
         manifest = json.load(file)["manifest"]
     files = []

@@ -1,5 +1,5 @@
-"""CRC-32C, computed bit by bit according to its definition. For tests that read or write Chorale's files without using the
-program's code."""
+"""Computes CRC-32C bit by bit, as the definition states. Tests use this function to read or write Chorale's files without
+the program's code."""
 
 
 def crc32c(data):

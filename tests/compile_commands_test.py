@@ -25,14 +25,15 @@ class CompileCommands(unittest.TestCase):
         there = {os.path.join(folder, file) for top in tops for folder, _, files in os.walk(top) for file in files
                  if file.endswith(".cpp")}
         self.assertLessEqual(set(listed), there)
-        # The sources that are not listed need a missing library, or are built only by `make peers`.
+        # A source may be unlisted only if it needs a library that is missing, or if only `make peers` builds it.
         self.assertFalse([file for file in there - set(listed) if not re.search("backends/ucx|experiments/peers/", file)])
         self.assertTrue(all(os.path.samefile(entry["directory"], ".") for entry in self.entries))
 
     def test_a_command_compiles_its_file_with_gcc_and_clang(self):
         entry = next(entry for entry in self.entries if entry["file"] == "src/record/run_folder.cpp")
         command = shlex.split(entry["command"])
-        # The compiler clang 16 or newer stands for clangd 16 or newer. Older versions lack std::source_location.
+        # clangd is built from the same code as the clang compiler, so the test compiles with clang 16 or newer. Older
+        # versions lack std::source_location.
         clang = next((name for name in ("clang++-19", "clang++-18", "clang++-17", "clang++-16") if shutil.which(name)), "")
         for compiler in filter(None, (command[0], clang)):
             result = start([compiler, *command[1:], "-fsyntax-only"], folder=entry["directory"])

@@ -1,5 +1,6 @@
-// A case tagged [gpu] first checks whether there is a device. Without a device, the case is counted as skipped, and its name
-// is printed. If CHORALE_CUDA_PLUGIN promises a device, as under `make test`, the case fails instead.
+// A test case tagged [gpu] first checks whether there is a device: a GPU or the emulated GPU. Without a device, the case is
+// counted as skipped, and its name is printed. If CHORALE_CUDA_PLUGIN names a plugin, as under `make test`, the case fails
+// instead.
 //
 //   const DevicePlugin plugin;
 //   if (!has_device(plugin)) return;
@@ -24,8 +25,8 @@ inline bool has_device(const DevicePlugin& plugin) {
   return false;
 }
 
-// Whether the device is the emulated device. Only the emulated device counts the host's waits, and only its default stream
-// can be held.
+// Whether the device is the emulated device. Only the emulated device can count how often the host waits for the device, or
+// hold (block) its default stream.
 inline bool has_emulated_device(const DevicePlugin& plugin) {
   if (!has_device(plugin)) return false;
   const bool emulated = plugin.find<std::int64_t()>("chorale_emulated_waits") != nullptr;

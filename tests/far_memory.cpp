@@ -63,7 +63,7 @@ void FarMemory::give_back(void* place, std::int64_t) noexcept {
 }
 
 void* FarMemory::reached(const void* place, std::int64_t bytes) const {
-  if (bytes == 0 && !pieces_.empty()) return pieces_.begin()->second.reachable;  // an empty buffer has no address
+  if (bytes == 0 && !pieces_.empty()) return pieces_.begin()->second.reachable;  // an empty buffer has no meaningful address
   const auto* const start = static_cast<const std::byte*>(place);
   auto piece = pieces_.upper_bound(start);
   require(piece != pieces_.begin(), "{} is not an address on the device", place);

@@ -1,11 +1,11 @@
-// Memory that stands in for GPU memory on machines without a GPU. Code that dereferences an address of this memory crashes,
-// as with a real GPU. Only the copy functions can access the bytes.
+// Memory that stands in for GPU memory on machines without a GPU. Host code that dereferences an address of this memory
+// crashes, as with a real GPU. Only the copy functions can access the contents.
 //
 //   take() ──▶ [ no access ]        the same pages, mapped twice
 //   copies ──▶ [ read, write ]
 //
-// An asynchronous copy moves its bytes only after 1 to 16 polls. The number is random, because real devices may be late and
-// ranks run at different speeds.
+// An asynchronous copy happens only after 1 to 16 polls. The number is random, because real devices may be late and ranks
+// run at different speeds.
 #pragma once
 #include <map>
 
@@ -24,7 +24,8 @@ class FarMemory final : public Memory {
   void clear(void* place, std::int64_t bytes) override;
   std::unique_ptr<AsyncCopy> async_copy() override;
 
-  // Returns the address at which the CPU can access these bytes. Throws unless all bytes are in one live allocation.
+  // Returns the address at which the CPU can access the `bytes` bytes at `place`. Throws unless all of them are in one live
+  // allocation.
   void* reached(const void* place, std::int64_t bytes) const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace chorale::test {
 
-// "" if the file cannot be read.
+// Returns the contents of the file, or "" if the file cannot be read.
 inline std::string bytes_in(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};

@@ -1,5 +1,5 @@
-// Tests of the harness. Tests with a tag that starts with a dot are hidden and fail on purpose. harness_test.py runs the
-// hidden tests and checks their output.
+// Tests of the test harness. The tests whose tags start with a dot are hidden, and fail on purpose. harness_test.py runs
+// these hidden tests and checks their output.
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -46,7 +46,7 @@ TEST_CASE("all stop together", "[.fails-together]") {
 TEST_CASE("throws on rank 1 before the others agree", "[.throws-then-passes]") {
   if (world().rank() == 1) throw std::runtime_error("out of luck");
   REQUIRE_ALL(true);
-  std::abort();  // never reached: rank 1 has left the case, so the others stopped above
+  std::abort();  // never reached: rank 1 has left the case, so the other ranks stopped before
 }
 
 TEST_CASE("and the next case is in step again", "[.throws-then-passes]") {

@@ -1,5 +1,5 @@
 """Checks the links of our Markdown pages, and the file names in comments of C++ and CUDA. Each link must lead to an existing
-file, and to an existing heading of that file. A comment may leave out the first folders of a path."""
+file. If the link names a heading, the file must have this heading. A comment may leave out the first folders of a path."""
 import os
 import re
 
@@ -9,7 +9,7 @@ def without_code(page):
 
 
 def anchor(heading):
-    """Returns the anchor that GitHub gives a heading."""
+    """Returns the anchor name that GitHub assigns to a heading."""
     words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
     return re.sub(r"[^\w\- ]", "", words).strip().replace(" ", "-")
 

@@ -1,12 +1,12 @@
-// Runs the tests on this rank. Rank 0 prints Catch2's usual output. The output of other ranks is kept. If a case fails,
-// hangs or crashes on a rank, the rank's output is shown with the rank's number. The last line is "N passed, N failed". In
-// this line, a case counts as failed if it failed on any rank. Cases that lack a device are skipped, and their names are
-// printed.
+// Runs the tests on this rank. Rank 0 prints Catch2's usual output. The other ranks keep their output in memory. If a case
+// fails, hangs or crashes on a rank, the rank's output is shown with the rank's number. The last line is "N passed, N
+// failed". In this line, a case counts as failed if it failed on any rank. Cases that need a device are skipped if there is
+// none, and their names are printed.
 //
-//   tests_run "[spmd]" --names        lists the cases that it would run, one per line
+//   tests_run "[spmd]" --names        lists the cases that [spmd] selects, one per line
 //   TEST_CASES=file                   runs the cases named in the file, one per line, instead of those in the arguments
 //   TEST_JOURNAL=file                 rank 0 appends: begin NAME · alive · end passed (failed, skipped, left) 1.2 3.4 NAME.
-//                                   The numbers are wall seconds and processor seconds, those of started programs included
+//                                   The numbers are wall time and CPU time in seconds, including child processes
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -31,33 +31,35 @@
 namespace chorale::test {
 namespace {
 
-// Catch2's listener and the watchdog's callbacks take no arguments of ours, so the harness keeps its state in a global
-// object. The program itself avoids global state.
+// We cannot pass arguments to Catch2's listener and to the watchdog's callbacks, so the harness keeps its state in a global
+// object. The program `chorale` itself avoids global state.
 struct State {
   std::unique_ptr<mpi::Runtime> runtime;
   int rank = 0;
   int kept_output = -1;   // the memory file that replaces stdout on ranks other than 0
-  off_t shown_until = 0;  // offset in kept_output up to which output was shown or belongs to earlier cases
+  off_t shown_until = 0;  // output before this offset was already shown or belongs to earlier cases
   char prefix[32] = "";   // "[rank 2] "
   char case_name[256] = "";
   int journal = -1;
   std::chrono::steady_clock::time_point began;  // when this case began
-  double computed = 0;                          // processor seconds before this case
+  double computed = 0;                          // CPU time before this case, in seconds
   bool ended = false;                           // the function of this case has returned or thrown
   std::string skipped;                          // why this case is skipped
   bool left = false;                            // skipped, because only `make test-all` runs it
-  bool agreed_already = false;                  // this rank has learned in a REQUIRE_ALL that another rank has left the case
+  bool agreed_already = false;                  // a REQUIRE_ALL has told this rank that another rank has left the case
   int passed = 0, failed = 0, skips = 0;
   char text[1 << 15], lines[1 << 16];  // buffers of show_kept_output
 } state;
 
-// The functions from here to give_up allocate no memory: in a case that hangs, a thread can hold the allocator's lock.
+// The functions from here to give_up must not allocate memory. If a case hangs, one of its threads may hold the allocator's
+// lock.
 void say(const char* text, std::size_t length) {
   if (write(STDERR_FILENO, text, length) < 0) return;
 }
 void say(const char* text) { say(text, std::strlen(text)); }
 
-// Writes many lines with one call, so that lines of different ranks are not mixed.
+// Shows the kept output of this rank. Many lines are written with one system call, so that the lines of different ranks are
+// not interleaved.
 void show_kept_output() {
   if (state.kept_output < 0) return;
   ssize_t got = 0;
@@ -124,7 +126,7 @@ struct Listener : ListenerBase {
     const bool failed_here = stats.totals.testCases.failed > 0;
     std::cout.flush();
     std::fflush(stdout);
-    if (failed_here) show_kept_output();  // before the ranks agree, because a different rank can hang
+    if (failed_here) show_kept_output();  // before ranks_that_failed(), which waits even for a rank that hangs
     state.ended = true;
     std::string failed_on = failed_here ? fmt::format("rank {}", state.rank) : "";
     if (state.runtime && !state.agreed_already) failed_on = ranks_that_failed(failed_here);
@@ -150,8 +152,8 @@ void keep_output_aside() {
   if (state.kept_output < 0 || dup2(state.kept_output, STDOUT_FILENO) < 0) std::perror("memfd_create");
 }
 
-// Returns a Catch2 test specification that selects the cases named in the file, one name per line. Names are quoted;
-// commas, quotes and backslashes in them are escaped.
+// Returns a Catch2 test specification that selects the cases listed in the file, one name per line. Each name is quoted, and
+// its commas, quotes and backslashes are escaped.
 std::string spec_of(const std::string& file) {
   std::ifstream names(file);
   std::string spec;
@@ -168,7 +170,8 @@ int run(int argc, char** argv) {
   std::vector<const char*> words(argv, argv + argc);
   const bool listing = std::erase(words, std::string_view("--names")) > 0;
   const std::string cases = environment("TEST_CASES", ""), journal = environment("TEST_JOURNAL", "");
-  for (const char* ours : {"TEST_CASES", "TEST_JOURNAL"}) unsetenv(ours);  // hides these from programs that a case starts
+  // Programs that a case starts must not see these variables.
+  for (const char* ours : {"TEST_CASES", "TEST_JOURNAL"}) unsetenv(ours);
   if (!listing && (launch.size > 1 || (argc > 1 && std::string_view(argv[1]).starts_with("[spmd]"))))
     state.runtime = std::make_unique<mpi::Runtime>(launch);
   if (state.runtime) state.rank = state.runtime->rank();
@@ -207,9 +210,9 @@ bool only_in_test_all(const std::string& why) {
   return state.left = true;
 }
 
-// Called in each REQUIRE_ALL and at the end of each case. If a rank has thrown, its next call is the one at the end of the
-// case, while the other ranks are still in a REQUIRE_ALL. So the other ranks learn that a rank has left the case. They stop
-// too, and skip the call at the end.
+// Called in each REQUIRE_ALL and at the end of each case. If a rank has thrown an exception, its next call of this function
+// is the call at the end of the case, whereas the other ranks make their call in a REQUIRE_ALL. So the other ranks learn
+// that a rank has left the case. The other ranks then stop too, and skip the call at the end of the case.
 std::string ranks_that_failed(bool this_one) {
   const Doing before = doing(Doing::waiting);
   const auto failed = mpi::ranks_where(world().world(), this_one);

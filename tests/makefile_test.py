@@ -1,4 +1,4 @@
-"""Tests the Makefile: the jobs with which a target builds, how little is built after an edit, and the help."""
+"""Tests the Makefile. Covers the number of parallel jobs, which files are rebuilt after an edit, and the help."""
 import os
 import re
 import unittest
@@ -7,7 +7,7 @@ from programs import sample, start
 
 
 def make(*words):
-    """Runs make as a user would, without the settings of the make that runs these tests. Does not touch stamp files."""
+    """Runs make as a user would, without the settings of the make that runs these tests. Does not change stamp files."""
     return start(["make", "SETUP=", "always=", "steps=", *words], MAKEFLAGS="", MAKELEVEL="")
 
 
@@ -26,7 +26,7 @@ class Jobs(unittest.TestCase):
 
 class AfterAnEdit(unittest.TestCase):
     def members(self, *settings):
-        """The sources of each bundle."""
+        """Returns the sources of each bundle (a group of sources that are compiled together)."""
         made = make(*settings, "--eval=show: ; @printf '%s\\n' $(pairs)", "show")
         self.assertEqual((made.returncode, made.stderr), (0, ""))
         bundles = {}
@@ -35,7 +35,7 @@ class AfterAnEdit(unittest.TestCase):
         return bundles
 
     def built_by(self, target, *settings):
-        """What `make TARGET` would build from scratch, by the kind of step: {"c++": {"….o", …}, …}."""
+        """Returns the files that `make TARGET` would build from scratch, by kind of step: {"c++": {"….o", …}, …}."""
         made = make("-n", "V=", "B=build/not-there", "always=FORCE", "CUDA=/opt/cuda", "NCCL=", *settings, f"do-{target}")
         self.assertEqual(made.returncode, 0, made.stderr)
         steps = {}

@@ -1,4 +1,4 @@
-// The median of measured times, for benchmarks.
+// Computes the median of measured times, for benchmarks.
 #pragma once
 #include <algorithm>
 #include <vector>

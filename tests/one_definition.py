@@ -1,11 +1,11 @@
 """Finds inline functions that two files define under one name. The linker silently keeps one of the two (C++'s one
-definition rule). The program then calls the other file's function, or destroys one file's type with the other file's
-destructor.
+definition rule). The code of one file then calls the function of the other file, or destroys its own type with the
+destructor of the other file.
 
    doubles(["a.o", "b.o"])      ["a.cpp:4 and b.cpp:6 define twice(int)"]
 
-nm knows where a function was defined if its object has debug information, as those of the sanitizers do. For an implicit
-destructor it names the wrong file but the right line, so only lines are compared.
+nm shows the source line of a function if the object file has debug information. Object files of sanitizer builds have it.
+For an implicit destructor, nm shows the wrong file but the right line, so only line numbers are compared.
 """
 import re
 import subprocess

@@ -1,4 +1,5 @@
-"""No inline function is defined twice under one name: planted ones are found, and the tests with a sanitizer have none."""
+"""Tests that no two files define an inline function under one name. Duplicates in generated sources must be found, and the
+object files of a sanitizer build must have none."""
 import glob
 import os
 import tempfile
@@ -12,7 +13,7 @@ head = "#include <string>\ninline int shared(int x) { return 3 * x; }\n"
 
 class OneDefinition(unittest.TestCase):
     def found(self, **sources):
-        """The complaints about sources that are compiled as those of a sanitizer are."""
+        """Returns the complaints about these sources, compiled with debug information as in a sanitizer build."""
         with tempfile.TemporaryDirectory() as folder:
             with open(f"{folder}/head.hpp", "w") as file:
                 file.write(head)

@@ -1,8 +1,8 @@
-"""Runs the tests that start our programs as a user would. These are the files *_test.py in all folders.
+"""Runs the tests in Python, which start our programs as a user would. The tests are in the files *_test.py of all folders.
 
-   tests/outside.py [NAME…]      all tests, or the named tests: prove_test, prove_test.Prove, prove_test.Prove.test_…
-   tests/outside.py --names      lists them, one per line
-   tests/outside.py --portions   lists them in portions for separate processes, one per line
+   tests/outside.py [NAME…]      runs all tests, or the named tests: prove_test, prove_test.Prove, prove_test.Prove.test_…
+   tests/outside.py --names      lists the tests, one per line
+   tests/outside.py --portions   lists portions of the tests, one portion per line; each is for a separate process
 
 All cases of a class with a setUpClass are in one portion. This program uses TEST_CASES and TEST_JOURNAL in the same way as
 tests_run (tests/main.cpp).
@@ -26,7 +26,7 @@ import programs  # noqa: E402
 
 
 def computed():
-    """Returns the processor seconds of this program and of all ended programs that it has started."""
+    """Returns the CPU time in seconds of this program and of all its child processes that have ended."""
     return sum(os.times()[:4])
 
 

@@ -1,5 +1,5 @@
-"""Tests packaging/ and CITATION.cff. The version must be the same everywhere, the Makefile must know all settings, and all
-files and packages must exist."""
+"""Tests packaging/ and CITATION.cff. The version must be the same in all files, the Makefile must know all settings that
+these files use, and all files and packages that they name must exist."""
 import os
 import re
 import subprocess
@@ -17,7 +17,8 @@ def text_of(file):
 
 
 class Spec(dict):
-    """A stand-in for Spack's spec of a configuration, with dependencies, variants, and a test of "+ucx" or "~ucx"."""
+    """Stands in for Spack's spec, which describes a configuration. Has dependencies and variants, and can be tested for
+    "+ucx" or "~ucx"."""
 
     def __init__(self, **values):
         super().__init__({name: types.SimpleNamespace(prefix=f"/opt/{name}", mpicxx="/opt/mpi/bin/mpicxx")
@@ -29,8 +30,8 @@ class Spec(dict):
 
 
 def spack_recipe():
-    """Executes the recipe with stand-ins for Spack's modules. Returns the recipe's class, and its declarations by
-    directive."""
+    """Executes the Spack recipe with stand-ins for Spack's modules. Returns the recipe's class, and its declarations indexed
+    by directive."""
     said = {}
 
     def directive(name):

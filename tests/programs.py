@@ -10,7 +10,7 @@ import alive
 from alive import finish, spawn, until  # noqa: F401: used by tests that watch a running program
 
 build = os.environ.get("TEST_BUILD", "build")
-# So that measurements made during tests do not enter the user's cache.
+# Measurements that are made during tests must not enter the user's cache.
 os.environ["XDG_CACHE_HOME"] = os.path.abspath(f"{build}/test-cache")
 launch = shlex.split(os.environ.get("TEST_LAUNCH", "mpirun --oversubscribe"))
 thorough = bool(os.environ.get("TEST_ALL"))  # `make test-all`
@@ -18,16 +18,18 @@ left_to_test_all = "only in `make test-all`: "
 chorale = f"{build}/chorale"
 tests_run = f"{build}/tests_run"
 sanitizer = os.environ.get("TEST_SANITIZER", "")  # `make SANITIZE=thread test`
-without_mpi = {"OMPI_MCA_pml": "none"}  # makes the start of Open MPI fail
+without_mpi = {"OMPI_MCA_pml": "none"}  # with this variable, Open MPI fails to start
 
 
 def only_in_test_all(why):
-    """For a case, or a class, that takes long and whose mistakes a shorter case finds too."""
+    """Marks a case or a class that only `make test-all` runs, because it takes long and a shorter case finds the same
+    mistakes."""
     return unittest.skipUnless(thorough, left_to_test_all + why)
 
 
 def sample(cases, one_of):
-    """`make test` takes the first of a list of cases and each `one_of`-th after it, `make test-all` all."""
+    """Returns the cases to run from a list. `make test-all` runs all cases. `make test` runs the first case and every
+    `one_of`-th case after it."""
     return list(cases)[:: 1 if thorough else one_of]
 
 
@@ -41,13 +43,13 @@ def start(command, limit_seconds=alive.limit, folder=None, **environment):
 
 
 def rest_of(terminal):
-    """Returns the output of a program on a pseudo-terminal until the program ends. `terminal` is this end of the
-    pseudo-terminal, and is closed afterwards."""
+    """Reads from a pseudo-terminal until the program on it ends, and returns the program's output. `terminal` is our end of
+    the pseudo-terminal, and is closed when the program has ended."""
     seen = b""
     try:
         while part := os.read(terminal, 4096):
             seen += part
-    except OSError:  # the program's end is closed
+    except OSError:  # the program has closed its end
         pass
     os.close(terminal)
     return seen
@@ -58,20 +60,21 @@ def works(*command):
 
 
 def can_trace():
-    """Whether strace is installed and may trace. The `?` before a call's name allows architectures that lack the call."""
+    """Whether strace is installed and is permitted to trace. The `?` before the name of the system call permits that this
+    architecture does not have the call."""
     return works("strace", "-qq", "-f", "-o", "/dev/null", "-e", "trace=?rename", "true")
 
 
 def mount_namespace():
-    """Returns the words to put before a command so that it can mount file systems that only this command sees. Returns [] if
-    mounts are not possible on this machine."""
+    """Returns a command prefix. A command with this prefix can mount file systems that are visible only to itself. Returns
+    [] if this machine does not permit mounts."""
     words = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"])]
     return words if works(*words, "mount", "-t", "tmpfs", "none", "/dev/shm") else []
 
 
 def random_seed():
-    """Returns and prints SEED, or by default a number that differs for each commit. So a few trials per run cover more cases
-    over time."""
+    """Prints and returns the random seed, which is SEED or, by default, a number that differs between commits. So over many
+    commits, a few trials per run cover many cases."""
     seed = os.environ.get("SEED")
     if seed is None:
         said = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True) if shutil.which("git") else None
@@ -88,4 +91,4 @@ def backends():
     """Returns the backends that connect processes and are available on this machine."""
     info = json.loads(start([chorale, "info", "--format", "json"]).stdout)
     return [backend["name"] for backend in info["backends"] if backend["available"]
-            and backend["name"] not in ("nccl", "threads")]  # nccl needs GPUs; threads has a single process
+            and backend["name"] not in ("nccl", "threads")]  # nccl needs GPUs; with threads, all ranks are in one process

@@ -29,7 +29,7 @@ Doing doing(Doing now) {
 }
 
 Watchdog::Watchdog(double limit_seconds, void (*still_moves)(), void (*give_up)(Doing what)) {
-  sigset_t all, before;  // the watchdog blocks all signals, so the threads of the cases get them
+  sigset_t all, before;  // the watchdog's thread blocks all signals, so other threads get them
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([=, this] { watch(limit_seconds, still_moves, give_up); });

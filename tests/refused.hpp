@@ -1,5 +1,4 @@
-// Helper for tests that expect a usage error. The text of a usage error has three lines, or more if it lists several
-// mistakes.
+// A helper for tests that expect a usage error. A usage error has three lines, or more if it lists several mistakes.
 #pragma once
 #include <algorithm>
 #include <string>

@@ -1,11 +1,11 @@
-// Takes a sample of a long list of cases for `make test`. The sample is the same in every run. `make test-all` takes all
-// cases, or a larger sample if a second number is given.
+// Selects a sample from a long list of cases, the same in every run. `make test` runs only this sample. `make test-all` runs
+// all cases, or a larger sample if a second number is given.
 //
 //   test::Sample third(3);                        takes the first case, the fourth, the seventh, …
 //   for (…) for (…) { if (!third.takes()) continue; … }
 //
-// The lengths of the inner loops must not be multiples of the number, or some of their values would never be taken.
-// tests/parallel/covering.hpp chooses layouts.
+// In nested loops, the length of an inner loop must not be a multiple of the sample's number (3 above). Otherwise, some
+// values of the loop would never be tested. Samples of layouts come from tests/parallel/covering.hpp.
 #pragma once
 #include "tests/spmd.hpp"
 

@@ -1,4 +1,5 @@
-// Whether the tests are built with a sanitizer that reserves terabytes of addresses and keeps freed memory.
+// Whether the tests are built with the address or thread sanitizer. These sanitizers reserve terabytes of address space and
+// delay the reuse of freed memory.
 #pragma once
 
 namespace chorale::test {

@@ -1,4 +1,4 @@
-"""Finds British spellings. Sources and pages use American spelling only."""
+"""Finds British spellings, because our sources and pages use only American spelling."""
 import re
 
 word = re.compile(r"""(?<![a-z])(?:

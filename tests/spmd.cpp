@@ -27,7 +27,7 @@ void ThreadRank::barrier() {
   alive();
   const int all = ++barriers_ * crowd_.size;
   ++crowd_.arrived;
-  constexpr double never = 1e9;  // no limit here: the watchdog checks for progress
+  constexpr double never = 1e9;  // no time limit, because the watchdog checks for progress
   wait_until([&] { return crowd_.arrived >= all || crowd_.broken; },
              {.clock = clock_, .timeout_seconds = never, .spins = 100}, "the other threads at a barrier");
   if (crowd_.broken) throw Error(Exit::runtime, "another rank failed before the barrier", "", "");

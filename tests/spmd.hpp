@@ -1,15 +1,15 @@
 // The test harness. There are three kinds of tests, distinguished by tags. The last kind has two variants:
 //
 //   TEST_CASE("…")             one process, no launcher
-//   TEST_CASE("…", "[threads]") ranks as threads of one process: on_threads(7, [](ThreadRank& me) { … })
-//   TEST_CASE("…", "[spmd]")    every rank of an mpirun on 1 to 4 ranks, in `make test-all` also 8; world() gives the rank
+//   TEST_CASE("…", "[threads]") ranks are threads of one process: on_threads(7, [](ThreadRank& me) { … })
+//   TEST_CASE("…", "[spmd]")    runs under mpirun on 1 to 4 ranks, in `make test-all` also on 8; world() knows the rank
 //   TEST_CASE("…", "[spmd][many]")    the same, on 8 ranks in `make test` too
 //   TEST_CASE("…", "[spmd][hosts]")   the same, and also with the ranks on several emulated hosts (experiments/tools/hosts)
 //
 // In an [spmd] test, use REQUIRE_ALL wherever ranks continue together. REQUIRE_ALL checks locally and then agrees across
 // ranks. So all ranks stop at the same line, and no rank waits forever. A failing rank shows its own message. A rank that
-// hangs is ended and named. The limit is TEST_LIMIT seconds (60) for a rank that computes, and longer for a rank that waits
-// (see progress.hpp).
+// hangs is ended, and its number is printed. The time limit is TEST_LIMIT seconds (default 60) for a rank that computes, and
+// longer for a rank that waits (see progress.hpp).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -24,11 +24,11 @@
 
 namespace chorale::test {
 
-const mpi::Runtime& world();                   // for [spmd] tests only
-std::string ranks_that_failed(bool this_one);  // collective; "" if none failed, else "rank 2" or "ranks 0, 2"
+const mpi::Runtime& world();                   // only for [spmd] tests
+std::string ranks_that_failed(bool this_one);  // collective; text such as "ranks 0, 2", or "" if none failed
 std::string environment(const char* name, const std::string& otherwise);
 bool thorough();  // true in `make test-all`: test rare combinations and repeat more often
-// For long cases whose mistakes are also found by a shorter case: `if (only_in_test_all("why")) return;`
+// Skips a long case in `make test` if a shorter case finds the same mistakes: `if (only_in_test_all("why")) return;`
 bool only_in_test_all(const std::string& why);
 std::string needed(const char* name);  // the value of an environment variable; throws if it is not set
 

@@ -1,4 +1,5 @@
-// Counts the trials of a test that tests/chaos.py runs. At the end of the case, even if it fails, prints a line such as:
+// Counts the trials of a test that tests/chaos.py runs. At the end of the test case, even if the case fails, prints a line
+// such as:
 //
 //   chaos: 6000 tried, 1 failed
 #pragma once

@@ -1,4 +1,5 @@
-"""Counts the trials of a test that tests/chaos.py runs. At the end of the case, even if it fails, prints a line such as:
+"""Counts the trials of a test that tests/chaos.py runs. At the end of the test case, even if the case fails, prints a line
+such as:
 
    chaos: 20 tried, 1 failed
 """
@@ -15,7 +16,7 @@ class Tally:
 
     @contextlib.contextmanager
     def trial(self, *message, **facts):
-        """Like subTest: after a failed trial, later trials still run."""
+        """A trial, in the form of unittest's subTest. After a failed trial, later trials still run."""
         self.tried += 1
         with self.case.subTest(*message, **facts):
             try:

@@ -1,4 +1,4 @@
-// A temporary folder for one test, removed at the end of the test.
+// A temporary folder for one test. The folder is removed at the end of the test.
 #pragma once
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // Hierarchical all-gather, for links that are fast within a host and slow between hosts. The algorithm is the reverse of the
-// hierarchical reduce-scatter. First the owners of a lane on all hosts (schedule/lanes.hpp) exchange their blocks. Then the
-// ranks of each host gather all lanes. So each host receives the blocks of the other hosts once, which is the minimum for
-// any algorithm. If the blocks of all n hosts are equally long, each host receives (n−1)/n of the vector.
+// hierarchical reduce-scatter. First, for each lane (schedule/lanes.hpp), the owners on all hosts exchange their blocks.
+// Then the ranks of each host gather all lanes. So each host receives every block of the other hosts exactly once, which is
+// the minimum for any algorithm. If all n hosts have the same amount of data, each host receives (n−1)/n of the vector.
 #include "collectives/schedule/hierarchy.hpp"
 #include "collectives/schedule/phases.hpp"
 

@@ -1,5 +1,5 @@
 // Tree all-reduce: a binomial reduce to rank 0, then a binomial broadcast. The algorithm takes 2⌈log₂ p⌉ rounds for p ranks,
-// and every message is a complete vector. Tree all-reduce is simple, and good for small vectors.
+// and every message is a complete vector. Tree all-reduce is simple and works well for small vectors.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

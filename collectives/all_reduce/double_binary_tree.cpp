@@ -1,8 +1,8 @@
-// Double binary tree all-reduce (Sanders, Speck and Träff 2009): each half of the vector is summed up one of two trees, and
-// the sum is sent down the same tree (trees.hpp). An inner node of one tree is a leaf of the other tree. Each tree over p
-// ranks has ⌊log₂ p⌋ levels below its root. An inner node receives up to two messages from its children, and later sends a
-// message to each child. No rank sends more than two vectors. If the vector is split into chunks (chunking.hpp), the
-// algorithm keeps every link busy for any number of ranks p.
+// Double binary tree all-reduce (Sanders, Speck and Träff 2009): each half of the vector has its own binary tree
+// (trees.hpp). The half is reduced to the root of its tree, then broadcast down the same tree. An inner node of one tree is
+// a leaf of the other tree. Each tree over p ranks has ⌊log₂ p⌋ levels below its root. An inner node receives up to two
+// messages from its children, and later sends a message to each child. No rank sends more than twice the vector's size. If
+// the vector is split into chunks (chunking.hpp), the algorithm keeps every link busy for any number of ranks p.
 #include "collectives/schedule/trees.hpp"
 
 namespace chorale::all_reduce {

@@ -1,6 +1,6 @@
 // One-shot all-reduce: each of the p ranks sends its vector to all other ranks, and each rank sums all vectors in rank
 // order. So the result is bit-identical to a sum that one rank computes from all vectors. The algorithm takes one round;
-// each rank sends p−1 complete vectors. One-shot is good for tiny vectors.
+// each rank sends p−1 complete vectors. One-shot works well for tiny vectors.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

@@ -1,9 +1,9 @@
-// Recursive doubling all-reduce: in round k, two ranks at distance 2^k exchange their complete vectors and add them. The
-// algorithm takes log₂ p rounds for p ranks if p is a power of two; it is good for small vectors. If p is not a power of
-// two, the first 2·(p − 2^⌊log₂ p⌋) ranks form pairs. Only the odd rank of a pair takes part in the ⌊log₂ p⌋ rounds.
-// Distances are then counted among the ranks that take part. There are two more rounds for the pairs. In the first round
-// (fold), the even rank of a pair sends its vector to the odd rank, which adds the vector to its own. In the last round
-// (unfold), the odd rank sends the result back.
+// Recursive doubling all-reduce: in round k, two ranks at distance 2^k exchange their complete vectors and add them. If the
+// number of ranks p is a power of two, the algorithm takes log₂ p rounds. The algorithm works well for small vectors. If p
+// is not a power of two, the first 2·(p − 2^⌊log₂ p⌋) ranks form pairs. Only the odd rank of a pair participates in the
+// ⌊log₂ p⌋ rounds. Distances are then counted among the participating ranks. There are two more rounds for the pairs. In the
+// first round (fold), the even rank of a pair sends its vector to the odd rank, which adds the received vector to its own
+// vector. In the last round (unfold), the odd rank sends the result back.
 //
 //   p = 6    fold 0→1, 2→3     1↔3, 4↔5     1↔4, 3↔5     unfold 1→0, 3→2
 #include <bit>

@@ -1,8 +1,8 @@
 // Bruck's all-to-all (1997). Let i be a block's distance, which is the number of ranks from the block's origin to its
 // destination. For each bit k that is set in i, the block is forwarded once, to the rank 2^k ahead. So in round k, a rank
-// sends all blocks whose distance has bit k set to the rank 2^k ahead, in one message. The algorithm takes ⌈log₂ p⌉ rounds
-// for p ranks, with about p/2 blocks per message. Bruck's algorithm is good for small blocks. All blocks must have the same
-// size, because a rank does not know the sizes of other ranks' blocks that it forwards.
+// sends one message to the rank 2^k ahead. The message contains all blocks with bit k set in their distance. The algorithm
+// takes ⌈log₂ p⌉ rounds for p ranks, with about p/2 blocks per message. Bruck's algorithm works well for small blocks. All
+// blocks must have the same size, because a rank forwards blocks of other ranks and does not know their sizes.
 //
 //   p = 4, the path of rank 0's blocks    i = 1: to rank 1      i = 2: to rank 2      i = 3: to rank 1, then to rank 3
 #include "collectives/schedule/phases.hpp"
@@ -21,7 +21,7 @@ Schedule bruck(const Problem& p) {
   Schedule s(p);
   const std::int64_t count = p.blocks.count(0);
   const Home given = in_input(p), taken = in_taken(p);
-  std::vector<Range> at;  // at[i]: the current range of the block whose destination is i ranks ahead of its origin
+  std::vector<Range> at;  // `at[i]` is the current range of the block whose destination is i ranks ahead of its origin
   for (int i = 0; i < p.size; ++i) at.push_back(given(modulo(p.rank + i, p.size)));
   for (int bit = 1; bit < p.size; bit *= 2) {
     std::vector<std::size_t> moved;

@@ -1,6 +1,6 @@
 // Pairwise all-to-all: in round k, each of the p ranks sends to the rank k ahead and receives from the rank k behind. The
-// algorithm takes p−1 rounds. A rank begins a round when its previous round is over, so it never receives from two ranks at
-// the same time. Pairwise all-to-all is good for large blocks.
+// algorithm takes p−1 rounds. A rank begins a round only after it has completed the previous round. So no rank receives from
+// two ranks at the same time. Pairwise all-to-all works well for large blocks.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::all_to_all {

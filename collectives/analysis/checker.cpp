@@ -113,7 +113,8 @@ class SymbolicSimulation {
     const Step& step = ranks_[r].steps[s];
     if (step.kind == Kind::send) return "";
     const auto here = [&] { return at(ranks_[r], s); };
-    const bool may_come_twice = ranks_[r].problem().what == Collective::barrier;  // a second contribution changes nothing
+    // In a barrier, repeated contributions are harmless.
+    const bool may_come_twice = ranks_[r].problem().what == Collective::barrier;
     std::vector<Values> addends(step.src.size());
     for (std::size_t k = 0; k < step.src.size(); ++k)
       if (const std::string trouble = read(r, s, step.src[k], addends[k]); !trouble.empty()) return trouble;
@@ -140,7 +141,8 @@ class SymbolicSimulation {
   std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
   std::vector<std::vector<std::vector<Values>>> arrived_;  // indexed by rank, step and peer
-  std::vector<std::int64_t> vector_start_;                 // indexed by rank: number of its vector's first element
+  // Indexed by rank: number of the first element of the rank's vector.
+  std::vector<std::int64_t> vector_start_;
   std::int64_t inputs_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // The checker proves that the schedules of all ranks are correct. The checker runs the schedules on symbols in one process.
-// An element's symbol says which element of the vector it is, and which ranks have contributed to the element. At the end,
-// every output element must be the expected element of the vector, with exactly one contribution from each expected rank.
-// The proof also shows:
+// An element's symbol holds the element's index in the vector, and the set of ranks that have contributed to the element. At
+// the end, every output element must be the expected element of the vector, with exactly one contribution from each expected
+// rank. The proof also shows:
 //
 //   nothing is read before it is written                 every message sent is received, with the same length
 //   steps that conflict on an element are ordered        no deadlock, even if every send waits for its receive
@@ -17,7 +17,7 @@
 
 namespace chorale {
 
-// The parts of find_flaw that need no symbols (checker_shape.cpp, checker_order.cpp). Each function returns the description
+// The checks of find_flaw that need no symbols (checker_shape.cpp, checker_order.cpp). Each function returns the description
 // of a flaw, or "" if there is none.
 class Flow;
 std::string find_misshapen(const Schedule& schedule);  // finds a step that backends cannot run

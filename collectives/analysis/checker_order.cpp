@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// For each step, stores the set of earlier steps that are over before the step begins, as one bit per earlier step.
+// For each step, stores the set of earlier steps that have completed before the step begins, as one bit per earlier step.
 class Before {
  public:
   explicit Before(std::size_t steps) : words_((steps + 63) / 64), bits_(words_ * steps, 0) {}
@@ -24,7 +24,7 @@ class Before {
 };
 
 struct Element {
-  int writer = -1;                   // the step that wrote this element last; −1: none
+  int writer = -1;                   // the step that wrote this element last, or −1 if there is none
   std::vector<std::size_t> readers;  // steps that have read the element since then
 };
 
@@ -41,9 +41,9 @@ std::string find_outside(const Lineup& lineup, const Schedule& schedule, std::si
 
 }  // namespace
 
-// If two steps of a rank access the same element and one of them writes it, `after` must order the two steps. Planning finds
-// dependencies by ranges (last_access.hpp). This check examines single elements instead, so it does not share the bugs of
-// planning.
+// If two steps of a rank access the same element and one of the two steps writes it, the lists `after` must order the two
+// steps. The planning code derives dependencies from ranges (last_access.hpp). This check examines single elements instead,
+// so it can find bugs in the planning code.
 std::string find_hazard(const Schedule& schedule) {
   const Lineup lineup(schedule);
   Before before(schedule.steps.size());

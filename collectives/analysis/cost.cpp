@@ -86,7 +86,7 @@ class CostSimulation {
  private:
   struct Progress {
     int missing = 0;                // number of steps and messages that this step waits for, plus 1 for the start
-    std::vector<int> next;          // steps that wait until this step is over
+    std::vector<int> next;          // steps that wait until this step has completed
     std::vector<int> behind;        // later steps with the same peer and direction
     std::vector<Message> messages;  // the messages that this step sends, if any
   };
@@ -142,7 +142,7 @@ class CostSimulation {
   std::vector<std::vector<Progress>> progress_;
   std::vector<Free> now_at_;
   std::priority_queue<CostEvent, std::vector<CostEvent>, std::greater<>> events_;
-  std::map<std::tuple<bool, int, int>, int> last_of_channel_;  // (is a send, rank, peer) → step
+  std::map<std::tuple<bool, int, int>, int> last_of_channel_;  // maps (is a send, rank, peer) to the newest such step
   std::size_t over_ = 0;
   Timeline result_;
 };

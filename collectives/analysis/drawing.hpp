@@ -9,13 +9,14 @@
 //   1     1    1    1    0+1  a → 2                      ·     nothing yet
 //
 // If a rank's buffers hold several partial sums of a block, the cell shows the most complete sum. In collectives without
-// sums, a cell names the ranks from which the block's data came. With more than 8 ranks, a cell shows only the number of
-// ranks. "…" means that other elements of the block have different or more contributions.
+// reductions, a cell names the ranks from which the block's data originate. With more than 8 ranks, a cell shows only the
+// number of ranks. "…" means that other elements of the block have different or more contributions.
 //
 // If the ranks are on several hosts, an extra column names each rank's host, and ⇒ marks messages between hosts.
 //
-// draw_svg returns a space-time diagram as SVG. Each rank has a horizontal lane. Time, predicted with `price`, runs to the
-// right. Arrows are messages; arrows between hosts are dashed. Bars are sums and sends.
+// draw_svg returns a space-time diagram as SVG. Each rank has a horizontal lane. The horizontal axis is the time that the
+// cost model predicts from the prices in `price`. Arrows are messages; arrows between hosts are dashed. Bars are reductions
+// and sends.
 #pragma once
 #include <chorale/algorithm.hpp>
 #include <string>
@@ -27,6 +28,6 @@ namespace chorale {
 std::string draw_svg(const std::vector<Schedule>& ranks, const std::string& title, std::int64_t element_bytes,
                      const Price& price);
 
-std::string block_name(int block, int size);  // a, b, c, … for up to 26 blocks, otherwise numbers
+std::string block_name(int block, int size);  // names up to 26 blocks a, b, c, …, and numbers more blocks
 
 }  // namespace chorale

@@ -50,7 +50,8 @@ class TextDrawing {
       std::vector<std::string> cells{std::to_string(rank)};
       if (!problem_.hosts.empty()) cells.insert(cells.begin(), fmt::format("n{}", lanes_.host_of(rank)));
       const std::vector<From> held = held_by(rank);
-      for (const int b : blocks_) cells.push_back(cell(held, b) + " ");  // " ": TextTable right-aligns bare numbers
+      // " " prevents right alignment, which TextTable applies to bare numbers.
+      for (const int b : blocks_) cells.push_back(cell(held, b) + " ");
       cells.push_back(sent.empty() ? "" : sent[static_cast<std::size_t>(rank)]);
       table.add(std::move(cells));
     }
@@ -68,7 +69,8 @@ class TextDrawing {
   }
 
   // For each element of the complete vector, finds the partial sum with the most contributions on this rank, and returns the
-  // contributing ranks. In collectives without sums, returns the ranks from which this rank has data for the element.
+  // contributing ranks. In collectives without reductions, returns the ranks from which this rank's data for the element
+  // originate.
   std::vector<From> held_by(int rank) {
     std::vector<From> held(static_cast<std::size_t>(problem_.blocks.total()));
     for (const Place place : {Place::output, Place::scratch, Place::input})

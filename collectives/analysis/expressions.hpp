@@ -5,9 +5,9 @@
 //   const int a = sums.sum({sums.leaf(0), sums.leaf(1)}), b = sums.sum({a, sums.leaf(2)});
 //   sums.text(b)     "((r0 + r1) + r2)"
 //
-// x + y and y + x are bit-identical, except for the payload of a NaN. So the first two terms of a sum are put in the order
-// of their lowest ranks. A sum of several terms is computed from left to right. A sum of 16-bit values is rounded once, at
-// the end. Sums of other types are rounded after every addition.
+// x + y and y + x are bit-identical, except for the payload of a NaN. So the first two terms of a sum are sorted by their
+// lowest rank. A sum of several terms is computed from left to right. A sum of 16-bit values is rounded once, at the end.
+// Sums of other types are rounded after every addition.
 #pragma once
 #include <map>
 #include <string>
@@ -16,7 +16,8 @@
 
 namespace chorale {
 
-enum class Rounding { once_a_step, every_addition };  // when a sum of several terms is rounded
+// Whether a sum of several terms is rounded once, or after every addition.
+enum class Rounding { once_a_step, every_addition };
 
 class Expressions {
  public:
@@ -27,7 +28,7 @@ class Expressions {
 
   std::vector<int> ranks(int expression) const;  // the contributing ranks, in the order in which text() writes them
   std::string text(int expression) const;
-  bool in_rank_order(int expression) const;  // whether contributions are added one by one, in rank order
+  bool in_rank_order(int expression) const;  // whether the contributions are added one after another, in rank order
 
  private:
   struct Node {

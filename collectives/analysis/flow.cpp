@@ -81,7 +81,7 @@ std::pair<int, int> Flow::run(bool buffered, const Called& begins, const Called&
     bool begun = false, over = false;
   };
   std::vector<std::vector<State>> states;
-  std::vector<std::pair<int, int>> touched;  // rank and index of steps that may now be able to begin or to end
+  std::vector<std::pair<int, int>> touched;  // (rank, index) of each step that might now be able to begin or to end
   for (std::size_t r = 0; r < nodes_.size(); ++r) {
     auto& mine = states.emplace_back();
     for (std::size_t s = 0; s < nodes_[r].size(); ++s) {

@@ -1,5 +1,5 @@
-// From the schedules of all ranks, counts the elements and messages that the ranks of each host exchange with ranks of other
-// hosts. Problem::hosts says which ranks share a host.
+// Counts the elements and messages that each host exchanges with other hosts when all ranks run their schedules.
+// Problem::hosts says which ranks share a host.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@ struct HostTraffic {
   std::int64_t elements_received = 0, messages_received = 0;
 };
 
-// The result is indexed by host; hosts are numbered in the order of their first rank.
+// The result is indexed by host. Hosts are numbered in ascending order of their lowest rank.
 std::vector<HostTraffic> host_traffic(const std::vector<Schedule>& ranks);
 
 }  // namespace chorale

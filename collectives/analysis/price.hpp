@@ -1,5 +1,5 @@
-// The price of a backend's messages in the α–β–γ model. The table of backends holds typical prices. analysis/cost.hpp
-// computes the time of a schedule from these prices.
+// The cost parameters ("prices") of a backend in the α–β–γ model. The table of backends holds typical prices.
+// analysis/cost.hpp computes the time of a schedule from these prices.
 #pragma once
 
 namespace chorale {

@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// For one element of the complete vector: maps each final expression to the ranks that hold it.
+// For one element of the complete vector, maps each final expression to the ranks that hold this expression.
 using Holders = std::map<int, std::vector<int>>;  // expression → ranks
 
 std::map<std::int64_t, Holders> holders_of(const std::vector<Schedule>& ranks, Expressions& sums) {

@@ -14,8 +14,8 @@ namespace {
 constexpr int unknown = -1, most = std::numeric_limits<int>::max();
 
 // Finds the rounds of all steps. A step's round is known once the rounds of all steps and messages that the step waits for
-// are known. The search repeats until nothing changes. `follow_marks`: calls of Schedule::round() raise the round numbers
-// too.
+// are known. The search repeats until nothing changes. `follow_marks`: whether calls of Schedule::round() also raise the
+// round numbers.
 class Numbering {
  public:
   Numbering(const std::vector<Schedule>& ranks, const std::vector<Message>& messages, bool follow_marks)
@@ -44,8 +44,8 @@ class Numbering {
     const auto& steps = ranks_[r].steps;
     auto& round = rounds_.of[r];
     bool moved = false;
-    // last_sent[n] is the last round of the sends that were added after n calls of Schedule::round(). It is `most` while one
-    // of these sends has no round yet.
+    // last_sent[n] is the last round of the sends that were added after n calls of Schedule::round(). The entry has the
+    // value `most` while one of these sends has no round yet.
     std::map<int, int> last_sent;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       const bool is_send = steps[s].kind == Kind::send;
@@ -102,7 +102,7 @@ std::vector<Message> match_messages(const std::vector<Schedule>& ranks) {
 
 Rounds find_rounds(const std::vector<Schedule>& ranks) {
   const std::vector<Message> messages = match_messages(ranks);
-  // The second try ignores round() calls, because the round() calls of different ranks may contradict each other.
+  // The second attempt ignores round() calls, because the round() calls of different ranks can contradict each other.
   for (const bool follow_marks : {true, false}) {
     Numbering numbering(ranks, messages, follow_marks);
     if (numbering.run()) return numbering.rounds();

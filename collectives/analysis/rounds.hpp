@@ -1,8 +1,8 @@
-// Matches each send with its receive, and gives each step a round number, for pricing and drawing. The round numbers only
-// describe a schedule: when a schedule runs, no step waits for a round.
+// Matches each send with its receive, and gives each step a round number, for pricing and drawing. Round numbers do not
+// affect execution. When a schedule runs, no step waits for a round.
 //
-// A local step has the largest round number among the steps that it waits for, or 0. A receive also waits for the matching
-// send. A send has the largest round number among the steps that it waits for, plus one. Schedule::round() raises round
+// The round number of a local step or a receive is the maximum round number of the steps that it waits for, or 0. A receive
+// also waits for the matching send. The round number of a send is this maximum plus one. Schedule::round() raises round
 // numbers further: sends that a rank adds after the call have larger numbers than sends that the rank added before the call.
 // So a root that calls round() between its sends needs several rounds, although the sends do not wait for one another:
 //
@@ -16,7 +16,7 @@ namespace chorale {
 
 struct Message {
   int from = 0, to = 0;
-  int send = 0, recv = 0;  // the index of the send step on rank `from`, and of the receiving step on rank `to`
+  int send = 0, recv = 0;  // index of the send step on rank `from`; index of the receiving step on rank `to`
 };
 
 // Messages from one rank to another are matched in the order of their steps. Throws if a send has no receive, or if a
@@ -24,8 +24,8 @@ struct Message {
 std::vector<Message> match_messages(const std::vector<Schedule>& ranks);
 
 struct Rounds {
-  int count = 0;                     // rounds are 1 … count; steps in round 0 need no message
-  std::vector<std::vector<int>> of;  // indexed by rank and step: the round's number
+  int count = 0;                     // rounds have the numbers 1 to `count`; steps in round 0 need no message
+  std::vector<std::vector<int>> of;  // round numbers, indexed by rank and step
   std::vector<Message> messages;
 };
 

@@ -56,7 +56,7 @@ void SymbolicRun::store(int rank, int s) {
   std::vector<Values> addends;
   for (const Range& range : step.src) addends.push_back(read(rank, range));
   if (const auto mail = mail_.find({rank, s}); mail != mail_.end()) {
-    std::size_t before_own = 0;  // addends are in rank order: lower ranks' addends precede this rank's
+    std::size_t before_own = 0;  // adds in rank order: the addends of lower ranks come before this rank's addend
     for (auto& [from, values] : mail->second)
       addends.insert(from < rank ? addends.begin() + static_cast<std::ptrdiff_t>(before_own++) : addends.end(),
                      std::move(values));

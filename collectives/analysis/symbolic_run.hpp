@@ -1,6 +1,6 @@
 // Runs the schedules of all ranks in one process, one round at a time, on symbols instead of values. The symbol of a buffer
-// element says which element of the complete vector it is, and which sum it holds. A symbolic run does not prove that the
-// schedules are correct, so check the schedules first (checker.hpp).
+// element consists of an index in the complete vector and of the sum that the element holds. A symbolic run does not prove
+// that the schedules are correct, so check the schedules first (checker.hpp).
 #pragma once
 #include <map>
 #include <tuple>
@@ -12,7 +12,7 @@
 namespace chorale {
 
 struct SymbolicValue {
-  std::int64_t element = -1;  // index in the contributing ranks' vectors; −1: not written yet
+  std::int64_t element = -1;  // index in the contributing ranks' vectors, or −1 if not written yet
   int sum = -1;               // an expression (expressions.hpp)
 };
 
@@ -42,7 +42,7 @@ class SymbolicRun {
   int round_ = 0;
   std::vector<Lineup> lineups_;
   std::vector<Values> memory_;
-  std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // (receiver, its step) → sender → the values sent
+  std::map<std::tuple<int, int>, std::map<int, Values>> mail_;  // (receiver, receiver's step) → sender → the values sent
 };
 
 }  // namespace chorale

@@ -10,7 +10,7 @@
 
 namespace chorale {
 
-// Each backend's file defines its own functions. The declarations are weak: if a file is left out of the build, its
+// Each backend's file defines its own functions. The declarations are weak symbols. If a file is left out of the build, its
 // functions are null pointers, and no #ifdef is needed.
 [[gnu::weak]] Availability probe_mpi();
 [[gnu::weak]] Availability probe_ucx();
@@ -26,8 +26,8 @@ namespace chorale {
 [[gnu::weak]] std::unique_ptr<Transport> open_nccl(const mpi::Runtime&);
 
 const std::vector<Backend>& all_backends() {
-  // Typical prices for backends on which a core reads the memory of another rank. The remaining rows assume messages within
-  // one host or, for nccl, GPUs on a network.
+  // Typical prices for backends on which a core reads the memory of another rank. The other prices in the table assume
+  // messages within one host or, for nccl, GPUs on a network.
   constexpr Price mapped{.alpha = 0.2e-6, .beta = 1 / 8e9, .gamma = 1 / 12e9};
   static const std::vector<Backend> table{
       {.name = "mpi",
@@ -115,7 +115,7 @@ std::string best_backend(bool on_device, const std::function<bool(const Backend&
     if (row.preference > 0 && (on_device || !row.devices_only)) rows.push_back(&row);
   std::ranges::sort(rows, std::greater(), [](const Backend* row) { return row->preference; });
   const auto first = std::ranges::find_if(rows, [&](const Backend* row) { return row == rows.back() || works(*row); });
-  return (*first)->name;  // MPI, the last row, is not probed, because the program runs on MPI
+  return (*first)->name;  // the last row, MPI, is not probed, because the program runs on MPI
 }
 
 std::string best_backend(const mpi::Runtime& runtime, const Topology& topology, bool on_device) {

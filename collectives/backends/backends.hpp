@@ -1,9 +1,9 @@
-// The table of backends. A backend is a way to run the collectives. Each row describes a backend and can test whether it
-// works on this machine. The option `--backend` selects a row by name.
+// The table of backends. A backend is a way to run the collectives. Each row describes one backend and has a function that
+// tests whether this backend works on this machine. The option `--backend` selects a row by name.
 //
 // To add a backend, add its source file to this folder and its row to backends.cpp. The row holds everything that other code
-// needs to know about the backend. If a library is missing from the build, the backend's row stays in the table. So
-// `--backend` still knows the name, and `chorale info` says why the backend does not work.
+// needs to know about the backend. If the build lacks a backend's library, the row of this backend stays in the table. So
+// `--backend` still knows the backend's name, and `chorale info` says why the backend does not work.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,17 +19,18 @@ namespace chorale {
 
 struct Availability {
   bool works = false;
-  std::string detail;  // the version or properties found, or the reason why it does not work
+  std::string detail;  // the detected version or properties, or the reason why the backend does not work
 };
 
 struct Backend {
   const char* name;
   const char* about;
   Availability (*probe)();   // tests the backend on this machine in milliseconds; null if not built
-  const char* missing = "";  // key of the reason why it is not built (src/base/built.hpp)
+  const char* missing = "";  // key of the reason why the backend is not built (src/base/built.hpp)
   std::unique_ptr<Transport> (*open)(const mpi::Runtime&);  // collective; null if not built
-  std::string (*library)() = nullptr;                       // library name and version; does not start the library
-  Price usual;                                              // typical prices, used if the machine file has no prices
+  // Returns the library's name and version; does not start the library.
+  std::string (*library)() = nullptr;
+  Price usual;  // typical prices, for machine files without prices
 
   int preference = 0;               // "auto" takes the working backend with the highest value; 0: never
   bool ranks_are_threads = false;   // ranks are threads of one process; `open` is null

@@ -1,8 +1,8 @@
-// Whether a library is CUDA-aware, that is, accepts device pointers. The library reports this, unless CHORALE_CUDA_AWARE is
-// set:
+// Whether MPI or UCX is CUDA-aware, which means that the library accepts device pointers. CHORALE_CUDA_AWARE overrides what
+// the libraries report:
 //
-//   CHORALE_CUDA_AWARE=mpi,ucx     both accept device pointers (for libraries that do not report it)
-//   CHORALE_CUDA_AWARE=none        neither accepts them (to compare direct transfers with staged copies)
+//   CHORALE_CUDA_AWARE=mpi,ucx     both libraries accept device pointers (even if they do not report it)
+//   CHORALE_CUDA_AWARE=none        neither library accepts device pointers (to measure staged copies)
 #pragma once
 #include <string>
 

@@ -1,6 +1,6 @@
-// The backend mpi. The backend mpi is always available, because the program is built with MPI. All messages of Chorale's
-// schedules are sent on one duplicate of the world communicator, so a group needs no communicator for these messages. Each
-// group has additional MPI communicators for MPI's own collectives.
+// The backend mpi, which is always available, because the program is built with MPI. All messages of Chorale's schedules are
+// sent on one duplicate of the world communicator, so a group needs no communicator for these messages. Each group has
+// additional MPI communicators for MPI's own collectives.
 #include "src/base/mpi.hpp"
 
 #include "collectives/backends/backends.hpp"
@@ -39,7 +39,7 @@ struct MpiWorld {
 
 class MpiGroup final : public Group {
  public:
-  // A pair needs no communicator, because it runs no native collectives.
+  // A pair needs no communicator, because pairs run no native collectives.
   MpiGroup(MpiWorld& world, const Membership& membership, bool is_pair = false)
       : world_(world), agreement_(world.control, membership) {
     if (!is_pair) make_communicators();
@@ -71,8 +71,8 @@ class MpiGroup final : public Group {
     static void close(type group) noexcept { PMPI_Group_free(&group); }
   };
 
-  // Every member calls this function while the group is created. If communicators were created at the first native call,
-  // ranks could deadlock, because a member may still wait for another member in an earlier call.
+  // Every member calls this function while the group is created. Creating communicators only at the first native call could
+  // deadlock, because a member might still wait for another member in an earlier call.
   void make_communicators() {
     MPI_Group all = MPI_GROUP_NULL, mine = MPI_GROUP_NULL;
     mpi::check(PMPI_Comm_group(world_.comm.get(), &all));

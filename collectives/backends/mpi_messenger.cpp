@@ -11,7 +11,7 @@ namespace chorale {
 namespace {
 
 // Returns a derived datatype of `bytes` bytes, for messages that are too long for MPI's int counts. A long message is one
-// element of this type. The receiver may use a different type, because MPI implementations compare only the number of bytes.
+// element of this type. The receiver can use a different type, because MPI implementations compare only the number of bytes.
 Handle<TypeTraits> long_type(std::int64_t bytes) {
   constexpr int piece = 1 << 30;
   MPI_Datatype pieces = MPI_DATATYPE_NULL, whole = MPI_DATATYPE_NULL;
@@ -26,7 +26,7 @@ Handle<TypeTraits> long_type(std::int64_t bytes) {
   return own_whole;
 }
 
-// Cancels a receive unless it has matched a message. (Open MPI crashes if a completed receive is canceled.)
+// Cancels a receive unless the receive has matched a message. (Open MPI crashes if a completed receive is canceled.)
 void cancel_receive(MPI_Request& request) noexcept {
   int over = 0;
   if (request == MPI_REQUEST_NULL) return;
@@ -35,7 +35,7 @@ void cancel_receive(MPI_Request& request) noexcept {
 
 }  // namespace
 
-// MPI's largest tag is an attribute of MPI_COMM_WORLD. Other communicators may lack this attribute.
+// MPI's largest tag is an attribute of MPI_COMM_WORLD. Other communicators might lack this attribute.
 MpiTags::MpiTags() {
   void* value = nullptr;
   int found = 0;
@@ -146,10 +146,10 @@ void MpiMessenger::check_arrival(const Line& line, MPI_Status& status) const {
 }
 
 // For each unfinished receive, probes for the oldest unmatched message from the receive's peer. If this message has the
-// group and sequence of the current call but a different hash, the peer made a different call. If the peer had made the same
-// call, it would have sent a message for this receive earlier, and MPI would have matched that message. If the peer made a
-// different call, cancel_receive() cancels the receive, unless the receive has just matched. progress() sees that the
-// receive was canceled, and throws.
+// group and sequence of the current call but a different hash, the peer made a mismatched call. A peer with a matching call
+// would have sent a message for this receive earlier, and MPI would have matched that message. After a mismatched call,
+// cancel_receive() cancels the receive, unless the receive has just matched. progress() then detects the canceled receive,
+// and throws.
 void MpiMessenger::examine() {
   for (std::size_t i = 0; i < active_; ++i) {
     int there = 0;

@@ -1,15 +1,15 @@
-// Sends messages by MPI's nonblocking point-to-point calls. The tag identifies the collective call. So if two ranks make
-// different calls, the messages do not match, unless the hashes happen to be equal:
+// Sends messages by MPI's nonblocking point-to-point calls. The tag identifies the collective call. The tag contains a hash,
+// so the messages of mismatched calls do not match, unless their hashes are equal by accident:
 //
 //   pair : 1 | group id : 11 | sequence : 4 | hash : the remaining bits, at least 7 (15 under Open MPI)
 //
-// The hash covers all calls of the group so far. The hash also covers numbers that distinguish this group from earlier
-// groups with the same id (CallAgreement::mark). So a receive does not match a late message of an earlier group.
+// The hash covers all calls of the group so far, and numbers that distinguish this group from earlier groups with the same
+// id (CallAgreement::mark). So a receive does not match a late message of an earlier group.
 //
-// The sequence is the call's number modulo 16. The calls s and s + 16 have equal sequence bits but are never confused. A
-// group has at most 8 calls in flight. So a rank posts the receives of call s + 16 only after the receives of call s are
-// over. A peer that is far ahead sends the messages of call s before the messages of call s + 16. MPI matches the messages
-// of two ranks in the order in which they were sent.
+// The sequence is the call's number modulo 16. The calls s and s + 16 have equal sequence bits, but their messages are
+// always matched correctly. A group has at most 8 calls in flight. So a rank posts the receives of call s + 16 only after
+// the receives of call s have completed. A peer that is far ahead sends the messages of call s before the messages of call s
+// + 16. MPI matches the messages of two ranks in the order in which they were sent.
 #pragma once
 #include <vector>
 

@@ -3,9 +3,9 @@
 // libraries tune best. MPI does not check that all ranks make the same call, so ranks compare their calls before each native
 // call (mpi_native_calls.hpp).
 //
-// For 16-bit floats, Chorale registers its own MPI operators, which combine two values in f32 and round the result. Other
-// types use MPI's operators. MPI's min and max may drop a NaN, and Open MPI's u8 sums saturate (native_agrees in
-// chorale/algorithm.hpp).
+// For 16-bit floating-point types, Chorale registers its own MPI operators, which combine two values in f32 and round the
+// result. Other types use MPI's operators. MPI's min and max can drop a NaN, and Open MPI's u8 sums saturate (native_agrees
+// in chorale/algorithm.hpp).
 #pragma once
 #include <vector>
 
@@ -30,7 +30,7 @@ class MpiNative final : public Operation {
   bool may_be_written() noexcept override;
 
  private:
-  struct Cut {  // a vector's blocks as MPI arguments
+  struct Cut {  // the blocks of a vector, as MPI arguments
     std::vector<int> counts, starts;
     bool is_even = false;
   };
@@ -52,11 +52,11 @@ class MpiNative final : public Operation {
   MPI_Op op_;
   Cut given_, taken_;
   Buffer landing_;  // receives the result of an in-place reduce_scatter, which MPI would write to the vector's start
-  // A copy of the input of an in-place all_to_all. Chorale's all_to_all may be in place on some ranks only, but
+  // A copy of the input of an in-place all_to_all. Chorale's all_to_all can be in place on only some of the ranks, but
   // MPI_Alltoallv must be in place on all ranks or on none. If input and output have the same address, Open MPI also assumes
-  // that each rank sends as much as it receives. If that is not true, Open MPI hangs.
+  // that each rank sends as many elements as it receives. If a rank sends more or fewer elements, Open MPI hangs.
   Buffer copy_;
-  void* landed_ = nullptr;  // at the end, landing_ is copied here; null: no copy
+  void* landed_ = nullptr;  // the end of a call copies landing_ to this address; null if there is no copy
   Run run_;
   bool begun_ = false;
   MPI_Request request_ = MPI_REQUEST_NULL;  // MPI forbids canceling or freeing a collective's request

@@ -1,8 +1,8 @@
-// The native calls of one group. MPI does not check that all ranks make the same native call. If the calls differed, MPI
+// The native calls of one group. MPI does not check that all ranks make the same native call. With mismatched calls, MPI
 // would write beyond a buffer, return wrong results, or hang. So ranks compare the histories of their calls before MPI gets
 // any buffer:
 //
-//   start      MPI_Iallreduce of (h, ¬h), maximum       every rank makes this call, whatever native call follows
+//   start      MPI_Iallreduce of (h, ¬h), maximum       every rank makes this call before any native call
 //   later      equal: h = the maximum = the minimum     MPI begins the native call, in call order
 //              unequal: no native call begins           control messages report each rank's call (call_agreement.hpp)
 //
@@ -20,7 +20,7 @@ namespace chorale {
 
 class MpiNativeCalls {
  public:
-  // `comparisons` is a separate communicator, because the order of comparisons and native calls may differ between ranks.
+  // `comparisons` is a separate communicator, because the order of comparisons and native calls can differ between ranks.
   MpiNativeCalls(mpi::Comm calls, mpi::Comm comparisons) : calls_(std::move(calls)), comparisons_(std::move(comparisons)) {}
 
   MPI_Comm comm() const { return calls_.get(); }
@@ -44,7 +44,7 @@ class MpiNativeCalls {
       MPI_Request request = MPI_REQUEST_NULL;
     };
     MpiNativeCalls* among_ = nullptr;
-    std::unique_ptr<Marks> marks_;  // leaked if MPI may still write to it
+    std::unique_ptr<Marks> marks_;  // leaked if MPI could still write to the marks
   };
 
  private:

@@ -1,14 +1,15 @@
-// The host side of the backend nccl. The host side decides which data each rank sends to which peer, and in which order. The
+// The host code of the backend nccl. The host code decides which data each rank sends to which peer, and in which order. The
 // CUDA plugin enqueues these messages on a CUDA stream. Only the plugin links NCCL.
 //
 //   start ─▶ [ waiting, in the order of the group's calls ] ─▶ enqueue, once NCCL has connected the group ─▶ over
 //
 // NCCL runs a group's calls in the order in which they were enqueued, so calls must be enqueued in the same order on all
-// ranks. NCCL does not check that all ranks make the same call, so a call that differs between ranks may complete with wrong
-// results. So rank r sends a control message that names its call to rank r + 1 of the group. Control messages are sent over
-// MPI (message/call_agreement.hpp). A call is over only after rank r has compared it with the call of rank r − 1. The
-// comparison takes no extra time, because the control message arrives before the device finishes. Control messages also
-// report why a rank gave up, and distribute the id of a new communicator from the group's first rank.
+// ranks. NCCL does not check that all ranks make the same call, so mismatched calls can complete with wrong results. To
+// detect mismatched calls, rank r sends a control message that describes its call to rank r + 1 of the group. Control
+// messages are sent over MPI (message/call_agreement.hpp). A call of rank r completes only after rank r has compared the
+// call with the call of rank r − 1. The comparison takes no extra time, because the control message arrives before the
+// device finishes. Control messages also report why a rank gave up, and distribute the id of a new communicator from the
+// group's first rank.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -54,7 +55,7 @@ class NcclGroup final : public Group {
   void enqueue_all();
   NcclLink& link() { return *link_; }
   void tell_call(const Run& run);
-  bool compared(const Run& run);  // false: the preceding rank's message has not arrived; throws if calls differ
+  bool compared(const Run& run);  // false until the control message of rank r − 1 arrives; throws for mismatched calls
 
  private:
   bool connected();
@@ -164,7 +165,7 @@ class NcclTransport final : public Transport {
   const char* name() const override { return "nccl"; }
   int rank() const override { return world_.runtime.rank(); }
   int size() const override { return world_.runtime.size(); }
-  // For all_to_all, gather and scatter, NCCL offers only grouped sends and receives. Chorale's algorithm `direct` uses them
+  // For all_to_all, gather and scatter, NCCL offers only grouped sends and receives, which Chorale's algorithm `direct` uses
   // too.
   bool has_native(Collective what) const override {
     return what != Collective::all_to_all && what != Collective::gather && what != Collective::scatter;
@@ -188,8 +189,8 @@ class NcclTransport final : public Transport {
   std::string about_memory_ = "registered with NCCL";
 };
 
-// Whether the CUDA plugin might find a device. If the plugin cannot find a device, it is not loaded. Loading the plugin also
-// loads cuBLAS and NCCL, and these 146 MB stay in memory.
+// Whether the CUDA plugin might find a device. Without a device, the plugin is not loaded. Loading the plugin also loads
+// cuBLAS and NCCL, which then occupy 146 MB of memory.
 bool devices_are_possible() { return std::getenv("CHORALE_CUDA_PLUGIN") || dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL); }
 
 }  // namespace

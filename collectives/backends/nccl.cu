@@ -48,7 +48,7 @@ Gpu::Gpu(int index)
   if (trial) blocks.give_back(trial, 1);
 }
 
-// Waits at most 5 s, because a rank that died never finalizes.
+// Waits at most 5 s for the finalization of communicators, because a rank that died never finalizes.
 Gpu::~Gpu() {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (!sweep() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -100,7 +100,7 @@ Link::Link(Gpu& gpu, const NcclId& id, int rank, int size)
   gpu.links.push_back(this);
 }
 
-// All calls of the group are over, so NCCL no longer uses the registered blocks.
+// All calls of the group have completed, so NCCL no longer uses the registered blocks.
 Link::~Link() {
   std::erase(gpu.links, this);
   for (const auto& [block, handle] : met_) ncclCommDeregister(comm, handle);

@@ -6,7 +6,7 @@
 //               ▲             ▲             ▲                           block; smaller buffers share a block of 8 MiB
 //   links     (one per group, nccl_link.cuh) register a block when a call first uses it; deregister it before it is freed
 //
-// The buffers of one call must be registered with NCCL on all ranks or on none. Buffer sizes may differ between ranks, so
+// The buffers of one call must be registered with NCCL on all ranks or on none. Buffer sizes can differ between ranks, so
 // even small buffers are allocated in blocks from NCCL.
 #pragma once
 #include <cstddef>
@@ -26,7 +26,7 @@ struct NcclBlock {
 
 class NcclBlocks final : public DeviceLender {
  public:
-  // `let_go` makes all links deregister a block. `let_go` returns false if a link cannot deregister the block now.
+  // `let_go` makes all groups (links) deregister a block. `let_go` returns false if a link cannot deregister the block now.
   explicit NcclBlocks(std::function<bool(const NcclBlock&)> let_go) : let_go_(std::move(let_go)) {}
   ~NcclBlocks() override;
 
@@ -38,7 +38,7 @@ class NcclBlocks final : public DeviceLender {
   struct Lent {  // a block from NCCL
     std::int64_t bytes;
     std::optional<FreeRanges> parts = {};  // the free parts of a shared block; a shared block is never freed
-    bool is_over = false;                  // true: returned by its user; freed once all links have deregistered the block
+    bool is_over = false;  // whether the user has returned it; it is freed once all links have deregistered it
   };
   using Map = std::map<std::byte*, Lent>;
 

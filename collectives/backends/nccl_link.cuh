@@ -25,9 +25,9 @@ void check(ncclResult_t result, const char* call, const std::string& numbers, nc
 
 class Link;
 
-// A rank's device, and the state that all groups on it share. A communicator that is no longer needed is finalized.
-// ncclCommFinalize completes outstanding operations, and is complete only when all ranks of the communicator have called it.
-// So no function except ~Gpu waits for the finalization.
+// A rank's device, and the state that is shared by all groups on this device. A communicator that is no longer needed is
+// finalized. ncclCommFinalize completes outstanding operations. The finalization is complete only when all ranks of the
+// communicator have called ncclCommFinalize. So no function except ~Gpu waits for the finalization.
 class Gpu final : public NcclDevice {
  public:
   explicit Gpu(int index);
@@ -46,7 +46,7 @@ class Gpu final : public NcclDevice {
   std::vector<Link*> links;
 
  private:
-  bool sweep() noexcept;  // destroys communicators whose finalization is complete; true if none is left
+  bool sweep() noexcept;  // destroys finalized communicators; returns true if none is left
 
   bool registers_;
   const std::unique_ptr<Memory> known_, plain_;
@@ -63,10 +63,10 @@ class Link final : public NcclLink {
   std::unique_ptr<NcclWork> prepare_native(const Plan& plan) override;
   void abort() noexcept override;
 
-  // Whether a call's buffer is in a block. If the buffer is in a block, this function registers the block with NCCL, unless
+  // Whether the address `place` of a call's buffer is in a block. If so, this function registers the block with NCCL, unless
   // the block is registered already. Call this function only while ready().
   bool meet(const void* place);
-  bool let_go(const std::byte* block) noexcept;  // deregisters a block; false: NCCL is busy and may use the block
+  bool let_go(const std::byte* block) noexcept;  // deregisters a block; returns false if NCCL could be using it
 
   void check(ncclResult_t result, const char* call) const { nccl::check(result, call, numbers_, comm); }
   Queue queue() const { return {.device = &gpu.kernels, .stream = stream}; }

@@ -6,15 +6,16 @@
 //     └─ connect ─▶ NcclLink        one group: its NCCL communicator and its stream
 //          └─ prepare ─▶ NcclWork   one call: start, enqueue until the complete call is on the stream, poll over
 //
-// No function of this interface blocks. NCCL needs an action of the other rank when it creates a communicator or sends the
-// first message between two ranks. The other rank may be waiting for this rank. So NCCL runs in nonblocking mode, and
-// callers poll.
+// No function of this interface blocks. When NCCL creates a communicator or sends the first message between two ranks, the
+// other rank must act too. At that time, the other rank could be waiting for this rank. So NCCL runs in nonblocking mode,
+// and callers poll.
 //
-// The caller computes on its own streams. A call accesses its buffers only after the completion of all work that the caller
-// enqueued before the call. To achieve this, the call's stream waits for an event in the legacy default stream, which waits
-// for all blocking streams. The host waits for the end of a call: over() is true once the call's last event has completed.
-// So all work that the caller enqueues afterwards, on any stream, sees the result. The device is therefore idle for some µs
-// after a call. In return, the wait() of a call throws the errors of that call.
+// The caller computes on its own streams. A call accesses its buffers only after the completion of all device work that the
+// caller enqueued before the call. For this purpose, the call's stream waits for an event in the legacy default stream. The
+// legacy default stream waits for all blocking streams. The host waits for the end of a call: over() is true once the call's
+// last event has completed. So all work that the caller enqueues afterwards, on any stream, sees the result. The
+// disadvantage is that the device is idle for some µs after a call. The advantage is that the wait() of a call throws the
+// errors of that call.
 #pragma once
 #include <memory>
 #include <span>
@@ -33,8 +34,8 @@ struct NcclId {  // an ncclUniqueId, which a rank needs to join a communicator
 class NcclWork {
  public:
   virtual ~NcclWork() = default;
-  virtual void start(void* input, void* output) = 0;  // the previous run must be over
-  virtual bool enqueue() = 0;  // enqueues as much as NCCL accepts; true once the complete call is enqueued
+  virtual void start(void* input, void* output) = 0;  // the previous run must have completed
+  virtual bool enqueue() = 0;  // enqueues as much as NCCL accepts; returns true once the complete call is enqueued
   virtual bool over() = 0;
 };
 
@@ -45,7 +46,7 @@ class NcclLink {
   virtual bool ready() = 0;
   virtual std::unique_ptr<NcclWork> prepare(const Plan& plan, MessagePlan steps, std::vector<MessageGroup> groups) = 0;
   virtual std::unique_ptr<NcclWork> prepare_native(const Plan& plan) = 0;
-  virtual void abort() noexcept = 0;  // also stops kernels that wait for peers
+  virtual void abort() noexcept = 0;  // aborts NCCL's communicator, including kernels that wait for peers
 };
 
 class NcclDevice {
@@ -60,7 +61,7 @@ class NcclDevice {
   virtual std::unique_ptr<NcclLink> connect(const NcclId& id, int rank, int size) = 0;
 };
 
-// The plugin's "chorale_nccl_device"; the caller deletes it.
+// The type of the plugin's function "chorale_nccl_device". The caller must delete the returned device.
 using NcclDeviceFunction = NcclDevice*(int index);
 
 }  // namespace chorale

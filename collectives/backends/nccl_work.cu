@@ -4,9 +4,8 @@
 //   ScheduledWork   ─ wait for the caller ─[ sends, receives ]─ sums, copies ─[ sends, receives ]─ … ─ event ─
 //   NativeWork      ─ wait for the caller ─[ ncclAllReduce ]─ event ─
 //
-// enqueue() enqueues each part of such a sequence only once NCCL has accepted the previous part. If NCCL has not accepted
-// the previous part yet, enqueue() returns instead of waiting, and is called again later. So no work is lost, and enqueue()
-// never blocks.
+// In both kinds, enqueue() enqueues each part only after NCCL has accepted the previous part. Until then, enqueue() returns
+// without waiting, and is called again later. So no work is lost, and enqueue() never blocks.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -48,7 +47,7 @@ class LinkWork : public NcclWork {
   bool over() override;
 
  protected:
-  virtual bool enqueue_next() = 0;  // enqueues the next part; false: no part was left
+  virtual bool enqueue_next() = 0;  // enqueues the next part; returns false if there are no more parts
 
   Link& link_;
   const Plan plan_;
@@ -106,7 +105,8 @@ class ScheduledWork final : public LinkWork {
   }
 
  private:
-  // The workspace is registered if the buffers are registered, because peers send from their buffers to this workspace.
+  // If the call's buffers are registered, the workspace is registered too, because peers send from their buffers to this
+  // workspace.
   void make_workspace() {
     if (flat_.workspace_bytes == 0) return;
     if (workspace_.memory() != &link_.gpu.memory(registered_))

@@ -1,7 +1,6 @@
 // The backends ucx and shm+ucx, which use UCP's tag matching. shm+ucx sends messages within a host through shared memory
 // (near/). Each rank has one UCP worker; endpoints are created from worker addresses that the ranks exchange over MPI. The
-// probe creates a context and a worker, as a run does, because the kernel or a container may leave UCX without a usable
-// transport.
+// probe creates a context and a worker, as a run does, because the kernel or a container might deny UCX all transports.
 #include <fmt/format.h>
 
 #include "collectives/backends/backends.hpp"

@@ -23,18 +23,19 @@ void check(ucs_status_t status, const char* call, std::source_location where) {
 
 namespace {
 
-// Whether UCX may use TCP, given the value of UCX_TLS. The value is "all" or a list of transports; a list that begins with ^
-// names the transports to exclude. This check avoids a warning, because UCX warns about settings for transports that it does
-// not use.
+// Whether UCX is allowed to use TCP, given the value of UCX_TLS. The value is "all" or a list of transports; a list that
+// begins with ^ names the transports to exclude. This check avoids a warning, because UCX warns about settings for
+// transports that it does not use.
 bool uses_tcp(const char* transports) {
   const std::string_view list = transports ? transports : "all";
   const bool names_tcp = list.find("tcp") != list.npos;
   return list.starts_with('^') ? !names_tcp : names_tcp || list.find("all") != list.npos;
 }
 
-// By default, UCX closes a TCP connection if the other host is silent for 28 seconds. But a host that is paused or
-// disconnected for a minute may recover, and the world's timeout decides when to give up. So this function turns off UCX's
-// limit. (If a process ends, its kernel closes the connection, and UCX notices this immediately.)
+// By default, UCX closes a TCP connection if the other host is silent for 28 seconds. However, a host that is paused or
+// disconnected for a minute can recover, and the world's timeout decides when to give up. So this function turns off UCX's
+// limit. (If a process ends, the kernel closes the connections of the process, and UCX detects the closed connections
+// immediately.)
 void wait_for_silent_hosts() {
   if (uses_tcp(std::getenv("UCX_TLS"))) setenv("UCX_TCP_KEEPIDLE", "inf", 0);
 }
@@ -52,12 +53,13 @@ bool may_use_rdma(const char* transports) {
   return std::filesystem::is_directory(devices, none) && !std::filesystem::is_empty(devices, none);
 }
 
-// If a message is longer than UCX's rendezvous threshold, UCX sends the data only after the receiver has answered. Over TCP,
-// the answer waits behind the data that the receiver itself is sending. So if two ranks exchange messages, the two messages
+// If a message is longer than UCX's rendezvous threshold, UCX sends the data only after a reply from the receiver. Over TCP,
+// the reply queues behind the data that the receiver itself is sending. So if two ranks exchange messages, the two messages
 // are sent one after the other. This function raises the threshold to 4 MiB, the default limit of a socket's send buffer
-// (net.ipv4.tcp_wmem). If the receiver is not ready for a message below the threshold, UCX stores a copy on the receiver's
-// side. With RDMA, this function leaves UCX's default threshold unchanged. UCX 1.13 has only one threshold, so the threshold
-// also applies to messages within a host. But shm+ucx does not send messages within a host by UCX.
+// (net.ipv4.tcp_wmem). If a message below the threshold arrives before its receive is posted, UCX stores a copy on the
+// receiver. With RDMA, this function leaves UCX's default threshold unchanged. UCX 1.13 has only one threshold, so the
+// threshold also applies to messages within a host. This does not affect shm+ucx, which sends messages within a host without
+// UCX.
 void send_at_once_over_tcp(int hosts) {
   const char* const transports = std::getenv("UCX_TLS");
   if (hosts > 1 && uses_tcp(transports) && !may_use_rdma(transports)) setenv("UCX_RNDV_THRESH", "4m", 0);
@@ -120,7 +122,7 @@ Endpoints::Endpoints(const mpi::Runtime& runtime)
 }
 
 Endpoints::~Endpoints() {
-  // During stack unwinding, only this rank ends, and the other ranks would not enter the barrier in close_all().
+  // During stack unwinding, only this rank ends. The other ranks do not enter the barrier in close_all().
   if (std::uncaught_exceptions() == exceptions_) {
     close_all();
   } else {
@@ -139,8 +141,8 @@ ucp_ep_h Endpoints::endpoint(int peer) {
   return end;
 }
 
-// Delivers all messages that were sent, then closes the endpoints. The barrier keeps the worker alive until no peer sends to
-// this worker any more.
+// Delivers all sent messages, then closes the endpoints. The barrier keeps this rank's worker alive until no peer sends to
+// this worker.
 void Endpoints::close_all() noexcept {
   std::vector<void*> closing;
   for (const ucp_ep_h end : ends_) {
@@ -154,7 +156,7 @@ void Endpoints::close_all() noexcept {
   }
   try {
     mpi::polling_barrier(runtime_.world());
-  } catch (const Error&) {  // MPI failed too, so this rank cannot wait for the other ranks
+  } catch (const Error&) {  // MPI failed, so this rank cannot wait for the other ranks
   }
 }
 

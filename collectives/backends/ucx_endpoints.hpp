@@ -1,6 +1,6 @@
 // A rank's UCX connections: its worker and one endpoint per peer. An endpoint is created at first use; all ranks close their
-// endpoints together. While a rank waits for other ranks to close their endpoints, it makes progress on its messages,
-// because a peer may still need these messages.
+// endpoints together. While a rank waits for other ranks to close their endpoints, the rank makes progress on its messages,
+// because a peer might still need these messages.
 #pragma once
 #include <ucp/api/ucp.h>
 
@@ -45,7 +45,7 @@ class Endpoints {
   int exceptions_;
   Context context_;
   Worker worker_;
-  ProgressHook progress_hook_;  // declared after worker_, so that it is destroyed first
+  ProgressHook progress_hook_;  // declared after worker_, so that the hook is destroyed first
   std::vector<char> addresses_;
   std::vector<int> starts_;
   std::vector<ucp_ep_h> ends_;

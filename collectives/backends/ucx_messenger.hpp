@@ -3,10 +3,10 @@
 //   group id : 12 | incarnation : 12 | sequence : 8 | source : 12 | hash of the call : 20
 //
 // A receive matches a message if all tag bits except the hash are equal. The hash arrives with the message, so the receiver
-// detects at no cost that the sender made a different call. The incarnation distinguishes successive groups with the same id
-// (CallAgreement::mark). The sequence is the call's number modulo 256. The calls s and s + 256 are never confused, because a
-// group has at most 8 calls in flight. Moreover, a peer sends the messages of call s before the messages of call s + 256.
-// UCX matches messages in the order in which they were sent.
+// detects a mismatched call of the sender at no cost. The incarnation distinguishes successive groups with the same id
+// (CallAgreement::mark). The sequence is the call's number modulo 256. Messages of the calls s and s + 256 are always
+// matched correctly, because a group has at most 8 calls in flight. Moreover, a peer sends the messages of call s before the
+// messages of call s + 256. UCX matches messages in the order in which they were sent.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Tree barrier: a binomial-tree all-reduce of one token. For p ranks, it takes 2⌈log₂ p⌉ rounds, but only 2(p−1) messages in
-// total.
+// Tree barrier: a binomial-tree all-reduce of one token. For p ranks, the barrier takes 2⌈log₂ p⌉ rounds, but only 2(p−1)
+// messages in total.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::barrier {

@@ -1,6 +1,6 @@
-// Binomial broadcast: every rank that has received the vector forwards it to its children in the tree, the most distant
-// child first. The algorithm takes ⌈log₂ p⌉ rounds for p ranks. The root sends ⌈log₂ p⌉ complete vectors, and half of the
-// ranks send nothing.
+// Binomial broadcast: every rank that has received the vector forwards the vector to its children in the tree, the most
+// distant child first. The algorithm takes ⌈log₂ p⌉ rounds for p ranks. The root sends ⌈log₂ p⌉ complete vectors, and half
+// of the ranks send nothing.
 //
 //   p = 6    0→4     0→2     0→1, 2→3, 4→5
 #include "collectives/schedule/phases.hpp"

@@ -1,6 +1,7 @@
-// Chain broadcast: each of the p ranks sends the vector of n elements to the next rank. The chain takes p−1 rounds of n
-// elements. Chain broadcast is worthwhile only if the vector is split into k chunks (chunking.hpp). With k chunks, the chain
-// takes p−2+k rounds of n/k elements. So the broadcast of a long vector takes little longer than one message of n elements.
+// Chain broadcast: each of the p ranks sends the vector of n elements to the next rank. Without chunks, the chain takes p−1
+// rounds, and a rank sends n elements per round. Chain broadcast is worthwhile only if the vector is split into k chunks
+// (chunking.hpp). With k chunks, the chain takes p−2+k rounds, and a rank sends n/k elements per round. So the broadcast of
+// a long vector takes little longer than one message of n elements.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::broadcast {

@@ -1,7 +1,7 @@
-// Double tree broadcast (Sanders, Speck and Träff 2009): the root sends half of the vector down each of two trees over the
-// other ranks (trees.hpp). A rank that forwards one half is a leaf in the tree of the other half. The algorithm takes about
-// 2⌊log₂ p⌋ rounds for p ranks. No rank sends more than one vector. If the vector is split into chunks (chunking.hpp), the
-// algorithm keeps all links busy.
+// Double tree broadcast (Sanders, Speck and Träff 2009): the root sends one half of the vector down each of two trees
+// (trees.hpp). Each tree spans all other ranks. A rank that forwards one half is a leaf in the tree of the other half. The
+// algorithm takes about 2⌊log₂ p⌋ rounds for p ranks. No rank sends more than one vector. If the vector is split into chunks
+// (chunking.hpp), the algorithm keeps all links busy.
 #include "collectives/schedule/trees.hpp"
 
 namespace chorale::broadcast {

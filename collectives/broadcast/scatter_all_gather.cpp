@@ -1,6 +1,7 @@
 // Scatter and all-gather broadcast (van de Geijn 1994): the root scatters the blocks of the vector down a binomial tree,
-// then a ring all-gather distributes the blocks to all ranks. No rank sends more than about two vectors, whereas the root of
-// a binomial broadcast to p ranks sends ⌈log₂ p⌉ vectors. So this algorithm is good for long vectors.
+// then a ring all-gather distributes the blocks to all ranks. No rank sends much more than twice the vector's size, whereas
+// the root of a binomial broadcast to p ranks sends the complete vector ⌈log₂ p⌉ times. So this algorithm works well for
+// long vectors.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::broadcast {

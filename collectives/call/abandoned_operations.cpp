@@ -30,7 +30,7 @@ void AbandonedOperations::let_go(Group& group, Clock& clock, const std::string& 
   constexpr double writers_seconds = 30, readers_seconds = 5, pause_seconds = 1e-3;
   cancel();
   group.poison(why);
-  // A peer may have begun a call just before this rank abandoned the call. The pause gives the peer's store time to become
+  // A peer might have begun a call just before this rank abandoned the call. The pause gives the peer's store time to become
   // visible to this rank.
   if (!operations_.empty()) clock.sleep(pause_seconds);
   if (!comes_true([&] { return !any(&Operation::may_be_written); }, clock, writers_seconds)) {

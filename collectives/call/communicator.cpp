@@ -101,7 +101,7 @@ Request Communicator::start(const Call& call) { return Request(state().launch(ca
 
 void Communicator::poll() const {
   ProgressEngine& engine = *state().engine;
-  if (Flight* const flight = engine.flight()) flight->heartbeat();  // the caller computes between polls and is alive
+  if (Flight* const flight = engine.flight()) flight->heartbeat();  // a caller is alive if it computes between polls
   engine.poll();
 }
 

@@ -2,7 +2,8 @@
 //
 //   Call ── routes.of ──▶ Route ──▶ PendingCall: queued until fewer than eight are in flight, then begun and ended
 //
-// Blocking and nonblocking calls take the same path, but the PendingCall of a blocking call is on the stack.
+// Blocking and nonblocking calls take the same path. The only difference is that the PendingCall of a blocking call is on
+// the stack.
 #pragma once
 #include <deque>
 #include <map>
@@ -39,11 +40,11 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void run(const Call& call);
   void run_ours(const Call& call);
   Request::PendingCall* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
-  void move(Request::PendingCall& call);               // makes progress without waiting; stores an error in the call
+  void move(Request::PendingCall& call);               // makes progress without waiting; stores an error in `call`
   void give_up(const std::exception& error) noexcept;  // ends all calls of the group
   void abandon(Request::PendingCall& call);            // gives up on one call
   State& pair(int from, int to);
-  Call used(Call call) const;  // the call without the buffers that this rank ignores
+  Call used(Call call) const;  // returns the call without the buffers that this rank ignores
   const std::shared_ptr<Route>& route_of(const Call& used);
 
   std::shared_ptr<ProgressEngine> engine;
@@ -62,7 +63,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   bool is_staged(const Call& call) const;
   std::vector<Call> pieces_of(const Call& call) const;
 
-  // The life of a call in flight.
+  // These functions accept, begin and end a call in flight.
   void enqueue(Request::PendingCall& pending, const Call& call);
   bool may_begin() const { return sequence_ + awaiting_ + 1 - oldest_ < most_in_flight; }
   bool begin(Request::PendingCall& call);
@@ -72,10 +73,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Flight::Group in_flight_recorder() const;
 
   const Flight::Group in_flight_;
-  bool is_ours_ = false;            // the communicator itself makes the current call, as in split()
+  bool is_ours_ = false;            // whether the current call is an internal call of the communicator, as in split()
   std::uint8_t token_[2] = {1, 0};  // input and output of barriers
   std::uint64_t sequence_ = 0, history_ = 0;
-  std::uint64_t oldest_ = 1, over_ = 0;      // the oldest unfinished call; bit i of over_ is set if call oldest_ + i is over
+  std::uint64_t oldest_ = 1, over_ = 0;      // the oldest unfinished call; bit i of over_ is 1 if call oldest_ + i is over
   std::deque<Request::PendingCall*> queue_;  // calls that have not begun, in order
   std::uint64_t awaiting_ = 0;               // number of queued calls that have an operation and wait for their input
   std::string gave_up_;

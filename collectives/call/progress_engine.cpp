@@ -11,7 +11,7 @@ namespace chorale {
 namespace {
 
 // While a guard (the watchdog process of a host, src/base/guard/guard.hpp) is running, only the guard decides whether a run
-// hangs. If the guard dies, a wait ends after this time, or after its own limit if that is longer.
+// hangs. If the guard dies, a wait ends after this time or after the wait's own limit, whichever is longer.
 constexpr double unguarded_seconds = 600;
 
 }  // namespace
@@ -79,7 +79,7 @@ void ProgressEngine::examine() {
     }
 }
 
-// Records for the guard the calls in which this rank waits and, for each call, the rank that must act next.
+// Tells the guard in which calls this rank waits and, for each of these calls, which rank must act next.
 void ProgressEngine::tell_guard() {
   if (!flight_) return;
   for (Request::PendingCall* call : calls_) try {
@@ -87,7 +87,7 @@ void ProgressEngine::tell_guard() {
       const int awaited = call->operation->awaits();
       flight_->stands(call->ticket, call->operation->moved(), awaited < 0 ? -1 : call->group->launched_rank(awaited));
     } catch (...) {
-      call->trouble = std::current_exception();  // the awaited rank made a different call
+      call->trouble = std::current_exception();  // the awaited rank made a mismatched call
     }
   flight_->waits(patience_seconds_, moved(), finishing_ ? finishing_->ticket : 0);
 }

@@ -1,5 +1,6 @@
 // The progress engine holds the calls that a rank has in flight. There is no helper thread. While a rank waits for one call,
-// the engine makes progress on all calls of the rank. The calls may belong to any group of any world that shares the engine.
+// the engine makes progress on all calls of the rank. These calls can belong to any group of any world that shares the
+// engine.
 #pragma once
 #include <vector>
 
@@ -12,18 +13,18 @@ namespace chorale {
 
 struct Route;
 
-// The state of a call, or of one piece of a call that was split, from the start until the end.
+// The state of a call from its start to its completion. If the call was split, each segment has its own PendingCall.
 struct Request::PendingCall {
   // A started call keeps its group alive. If the group is a pair (two ranks that exchange messages), the call also keeps the
   // pair's parent group alive. Members are destroyed from last to first: operation, group, parent.
   std::shared_ptr<Communicator::State> keeps_parent = nullptr, keeps_group = nullptr;
   Communicator::State* group = nullptr;
-  std::shared_ptr<Route> route = nullptr;  // keeps the route alive if the group forgets it
-  bool blocking = false;                   // true: a native call may block (see block_in_native)
+  std::shared_ptr<Route> route = nullptr;  // keeps the route alive if the group drops the route
+  bool blocking = false;                   // whether a native call may block (see block_in_native)
   void *input = nullptr, *output = nullptr;
   std::unique_ptr<Operation> operation = nullptr;
   std::uint64_t sequence = 0;         // 0: not begun yet
-  PendingCall* next_piece = nullptr;  // the next piece of the same call, if the call was split
+  PendingCall* next_piece = nullptr;  // the next segment of the same call, if the call was split
   bool over = false;
   std::exception_ptr trouble = nullptr;  // the error that this call ended with
   std::uint64_t ticket = 0;              // identifies the call in this rank's flight recorder
@@ -31,19 +32,20 @@ struct Request::PendingCall {
 
 class ProgressEngine {
  public:
-  // `flight`, which may be null, records the calls, and tells waiting calls whether the run is lost.
+  // `flight` is the rank's flight recorder, which records the calls and tells waiting calls whether another rank has failed.
+  // `flight` can be null.
   ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds, Flight* flight);
 
-  void progress();  // makes progress on all calls that are not over
-  void poll();      // progress() for callers that do not wait; every 256th time it also checks for errors of peers
+  void progress();  // makes progress on all unfinished calls
+  void poll();      // progress() for callers that do not wait; every 256th call also checks for errors of peers
   void add(Request::PendingCall* call) { calls_.push_back(call); }
   void remove(const Request::PendingCall* call) { std::erase(calls_, call); }
   std::vector<Request::PendingCall*> calls_of(const Communicator::State* group) const;
   Clock& clock() const { return waiting_.clock; }
   Flight* flight() const { return flight_; }
 
-  // Waits until the call is over, and throws the call's error if there is one. If the wait itself fails, for example by a
-  // timeout, this rank gives up on the call's group. `briefly`: waits at most 2 s.
+  // Waits until the call has completed, and throws the call's error if there is one. If the wait itself fails, for example
+  // by a timeout, this rank gives up on the call's group. `briefly`: waits at most 2 s.
   void finish(Request::PendingCall& call, bool briefly);
 
  private:
@@ -55,7 +57,7 @@ class ProgressEngine {
   Flight* const flight_;
   const double patience_seconds_;  // the time limit that this rank reports to the guard process
   std::uint64_t polls_ = 0;
-  const Request::PendingCall* finishing_ = nullptr;  // the call that was waited for most recently
+  const Request::PendingCall* finishing_ = nullptr;  // the most recent call for which finish() has waited
   std::vector<Request::PendingCall*> calls_;         // the calls of one group are in call order
 };
 

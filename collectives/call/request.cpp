@@ -1,4 +1,4 @@
-// A Request represents a started call. If the call was split into pieces, the Request waits for the pieces one after
+// A Request represents a started call. If the call was split into segments, the Request waits for the segments one after
 // another.
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ void Request::wait(bool briefly) {
   while (pending_) wait_for_first(briefly);
 }
 
-// Waits for the next piece of this call. If a piece fails, the remaining pieces are abandoned.
+// Waits for the next segment of this call. If a segment fails, the remaining segments are abandoned.
 void Request::wait_for_first(bool briefly) try {
   pending_->group->engine->finish(*pending_, briefly);
   const std::unique_ptr<PendingCall> ended(std::exchange(pending_, pending_->next_piece));

@@ -47,8 +47,8 @@ void check_everybodys(const Call& call, int rank, int size) {
 }
 
 // Returns a hash of those properties of a call that must be equal on all ranks. In an uneven all_to_all, each rank has its
-// own counts. in_place may differ between ranks too, because a rank that sends or receives nothing may have no buffer.
-// `all_known`: the key has the counts of all ranks, so the key must be equal on all ranks.
+// own counts. in_place can differ between ranks too, because a rank that sends or receives nothing can lack a buffer.
+// `all_known` says whether the key has the counts of all ranks; if so, the key must be equal on all ranks.
 std::uint64_t signature_of(const Key& key, const Choice& choice, bool all_known) {
   std::uint64_t hash = 1;
   for (const std::uint64_t part : {static_cast<std::uint64_t>(key.what), static_cast<std::uint64_t>(key.dtype),

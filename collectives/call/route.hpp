@@ -3,9 +3,9 @@
 //
 //   Call ── Key ──▶ Route: the plan, why it was chosen, and idle operations for the next call with that key
 //
-// Planning a new route takes 3 to 20 µs on up to four ranks. Idle operations may hold workspace, so a group keeps at most
-// 256 routes. At most 16 of these routes are for uneven all_to_alls. Their counts may change in every call, for example when
-// tokens are routed to experts.
+// Planning a new route takes 3 to 20 µs on up to four ranks. Idle operations can hold workspace, so a group keeps at most
+// 256 routes. At most 16 of these routes are for uneven all_to_alls, because the counts of an uneven all_to_all can change
+// in every call, for example when tokens are routed to experts.
 #pragma once
 #include <deque>
 #include <map>
@@ -23,7 +23,7 @@ struct Route {
   Plan plan;
   Choice choice;
   std::vector<std::unique_ptr<Operation>> free;  // operations that no call is using
-  std::int64_t bytes_sent = 0;                   // bytes that this rank sends in each call; −1: unknown
+  std::int64_t bytes_sent = 0;                   // bytes that this rank sends in each call, or −1 if unknown
   std::int64_t bytes_crossing = 0;               // the part of bytes_sent that goes to other hosts
 };
 
@@ -31,8 +31,8 @@ class Routes {
  public:
   Routes(const World& world, const Membership& group, bool is_pair) : world_(world), group_(group), is_pair_(is_pair) {}
 
-  // Returns the route for this call, whose key is `key`. If the key is new, plans the route. The reference is valid until
-  // the next call of `of` or `forget`.
+  // Returns the route for `call`. `key` is the key of `call`. If the key is new, plans the route. The reference is valid
+  // until the next call of the functions `of` or `forget`.
   const std::shared_ptr<Route>& of(const Call& call, const Key& key);
 
   // Settings for new routes. Call `forget` after changing a setting.
@@ -53,7 +53,7 @@ class Routes {
   const Membership& group_;
   const bool is_pair_;
   std::map<Key, std::shared_ptr<Route>> known_;
-  std::deque<Known> exchanges_;    // the newest routes of uneven all_to_alls
+  std::deque<Known> exchanges_;    // the most recent routes of uneven all_to_alls
   const Key* last_key_ = nullptr;  // consecutive calls often have the same key
   std::shared_ptr<Route> last_;
 };

@@ -1,7 +1,7 @@
 // A StagedOperation runs a call on buffers that the transport cannot access. nccl cannot access host buffers. shm cannot
 // access device buffers. Without a CUDA-aware library, ucx and mpi cannot access device buffers either. The input is copied
-// to a bounce buffer, a buffer that the transport can access. The call runs on bounce buffers, and the result is copied to
-// the caller's output.
+// to a bounce buffer, which the transport can access. The call runs on bounce buffers. Then the result is copied to the
+// caller's output.
 //
 //   device   input ─┐ fetch                            send ┌─▶ output
 //   host            └─▶ bounce buffer ── the operation ──▶ bounce buffer ┘           nccl swaps device and host
@@ -9,12 +9,12 @@
 // Bounce buffers are allocated once per operation, in the transport's own memory. shm allocates them in mapped memory, so
 // peers read bounce buffers directly. Host bounce buffers are pinned. A copy from the device waits for all device work that
 // was enqueued before the call. The output is complete once progress() returns true. Copies are polled like messages, so no
-// copy blocks the host (src/memory/async_copy.hpp). A library matches native collectives by their order. So calls of a group
+// copy blocks the host (src/memory/async_copy.hpp). MPI and NCCL match native collectives by call order. So calls of a group
 // start in call order (communicator_state.cpp), even if the input copy of a later call completes first.
 //
 // Cost: each byte of input and output is copied once between host and device, in addition to the operation's cost. The
-// communicator splits a large all_reduce, reduce or broadcast into pieces and has several pieces in flight
-// (communicator_state.cpp). So the copies of one piece overlap the messages of other pieces.
+// communicator splits a large all_reduce, reduce or broadcast into segments and has several segments in flight
+// (communicator_state.cpp). So the copies of one segment overlap the messages of other segments.
 #pragma once
 #include <memory>
 
@@ -46,9 +46,9 @@ class StagedOperation final : public Operation {
  private:
   Plan plan_;
   std::shared_ptr<Memory> device_;
-  // Holds the bounce buffer of the input, followed by the bounce buffer of the output. In an in-place call, both are parts
-  // of one vector. bounce_ is declared before inner_ and so is destroyed after inner_, because messages of inner_ may still
-  // arrive here after an error.
+  // Holds the bounce buffer of the input, followed by the bounce buffer of the output. In an in-place call, the two bounce
+  // buffers are parts of one vector. bounce_ is declared before inner_, so bounce_ is destroyed after inner_. This order
+  // matters because after an error, messages of inner_ can still arrive in bounce_.
   Buffer bounce_;
   std::unique_ptr<Operation> inner_;
   enum class Stage : std::uint8_t { input, call, output } stage_ = Stage::input;

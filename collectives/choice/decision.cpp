@@ -47,8 +47,8 @@ Choice choice_for(const Key& key, const Problem& problem, const Preferences& pre
                                      native_agrees(problem, key.dtype, key.op));
 }
 
-// Whether the algorithm fits on all ranks. In an uneven all_to_all, a rank may know only its own counts. A rank without the
-// counts of all ranks requires that the algorithm fits all possible counts.
+// Whether the algorithm can solve the problems of all ranks. In an uneven all_to_all, a rank might know only its own counts.
+// A rank that lacks the counts of other ranks requires that the algorithm fits all possible counts.
 bool fits_everywhere(const Algorithm& algorithm, const Key& key, const Problem& problem,
                      std::span<const Problem> everybodys) {
   if (!everybodys.empty())

@@ -1,5 +1,5 @@
-// Makes all decisions about a call before any data are sent: whether the call works in place, which algorithm it runs, and
-// how many bytes this rank sends. Communicators (route.cpp) and the axes of a plan (mesh/pretended_axis.cpp) share this
+// Makes all decisions about a call before any data are sent: whether the call works in place, which algorithm the call runs,
+// and how many bytes this rank sends. Communicators (route.cpp) and the axes of a plan (mesh/pretended_axis.cpp) share this
 // code, so a plan has exactly the algorithms and bytes of a run.
 //
 //   Call ── key_of ──▶ Key ── problem_of ──▶ Problem ── decide ──▶ Decision {choice, algorithm, bytes sent}
@@ -24,24 +24,24 @@ struct Key {
   bool in_place;
   int root;
   bool on_device;        // whether the call's buffers are on a device
-  bool is_ours = false;  // the communicator itself makes this call, as in split(), and ignores requested algorithms
+  bool is_ours = false;  // whether the communicator itself makes this call, as in split(), and ignores requested algorithms
   std::int64_t count = 0;
   std::vector<std::int64_t> counts = {};  // the call's counts, followed by `taken`
   bool operator==(const Key&) const = default;
   auto operator<=>(const Key&) const = default;
 };
 
-// Whether `call`, a Call or a Key, is an all_to_all in which each rank passes the sizes of its own blocks. The sizes may
+// Whether `call`, a Call or a Key, is an all_to_all in which each rank passes the sizes of its own blocks. The sizes can
 // change from call to call, for example when tokens are routed to experts.
 bool is_uneven_exchange(const auto& call) { return call.what == Collective::all_to_all && !call.counts.empty(); }
 
-// `is_one_vector`: input and output are the same vector, or one of the two is this rank's block of the other.
+// `is_one_vector`: whether input and output are the same vector, or one of the two is this rank's block within the other.
 Key key_of(const Call& call, int size, bool is_one_vector);
 bool is_one_vector(const Call& call, int rank, int size);  // compares buffer addresses
 
-// `counts` is key.counts, with one exception. If the transport needs the plans of all ranks, the key of an uneven all_to_all
-// has one row of counts per rank. In this case, `counts` is the row of `rank`. `hosts`: the host of each rank
-// (Problem::hosts).
+// `counts` is key.counts, with one exception. If the transport needs the plans of all ranks, the counts in the key of an
+// uneven all_to_all form a matrix with one row per rank. In this case, `counts` is the row of `rank`. `hosts`: the host of
+// each rank (Problem::hosts).
 Problem problem_of(const Key& key, Counts counts, int rank, int size, const std::vector<int>& hosts);
 
 // The names that a user can request: auto, native, and the algorithms of all collectives or of some, each name once.
@@ -62,13 +62,13 @@ struct Preferences {
 
 struct Decision {
   Choice choice;
-  const Algorithm* algorithm = nullptr;  // nullptr: "native", the library's own collective
-  std::int64_t bytes_sent = -1;          // bytes that this rank sends; −1: unknown
+  const Algorithm* algorithm = nullptr;  // null for "native", the collective of the backend's library
+  std::int64_t bytes_sent = -1;          // bytes that this rank sends, or −1 if unknown
   std::int64_t bytes_crossing = -1;      // the part of bytes_sent that goes to other hosts
 };
 
-// `everybodys` holds the problems of all ranks if these are not problem.at(0), problem.at(1), …; otherwise `everybodys` is
-// empty. Throws if the algorithm does not fit the problem of every rank.
+// If the problem of some rank r is not problem.at(r), `everybodys` holds the problems of all ranks. Otherwise `everybodys`
+// is empty. Throws if the algorithm does not fit the problem of every rank.
 Decision decide(const Key& key, const Problem& problem, std::span<const Problem> everybodys, const Preferences& preferences);
 
 std::string words_for(const Key& key, const Choice& choice);  // "all_reduce of 16 f32, sum, ring, in place"

@@ -19,7 +19,8 @@
 namespace chorale {
 namespace {
 
-constexpr int most_ranks_priced = 32;  // with more ranks, the ranking of the algorithms hardly changes
+// Maximum number of ranks in a prediction; with more ranks, the order of the algorithms hardly changes.
+constexpr int most_ranks_priced = 32;
 constexpr std::int64_t worth_cutting = 256 << 10;
 constexpr int usual_chunks = 8;
 
@@ -39,7 +40,7 @@ std::vector<int> thinned(const Problem& problem, int size) {
   return hosts_among(ranks, problem.hosts);
 }
 
-// Returns the schedules of all ranks, or none if the algorithm does not fit or has no schedule.
+// Returns the schedules of all ranks. Returns an empty vector if the algorithm does not fit or has no schedule.
 std::vector<Schedule> schedules(const std::string& algorithm, int chunks, const Problem& problem) {
   const Algorithm* row = find_algorithm(problem.what, algorithm);
   if (!row || !fits(*row, problem)) return {};

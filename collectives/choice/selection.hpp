@@ -1,15 +1,15 @@
-// Chooses the algorithm that `auto` runs. The tuning table has the fastest algorithm on this machine at several sizes.
-// `auto` takes the algorithm that the table lists for the size nearest to the call's size (by ratio). If the table has no
-// line for this number of ranks and hosts, `auto` runs the algorithm that the cost model predicts to be fastest. The cost
-// model uses the prices of the machine file (forecast/forecast.hpp). If the machine file has no prices, the cost model uses
-// the backend's typical prices.
+// Chooses the algorithm that `auto` runs. The tuning table lists the fastest algorithm on this machine for several sizes.
+// `auto` takes the algorithm that the table lists for the size nearest to the call's size, on a logarithmic scale. If the
+// table has no line for this number of ranks and hosts, `auto` runs the algorithm that the cost model predicts to be
+// fastest. The cost model uses the prices of the machine file (forecast/forecast.hpp). If the machine file has no prices,
+// the cost model uses the backend's typical prices.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring took 1.30 times …"
 //   no line for 2 ranks: ring 14 µs, direct 9 µs, … by prices    →  direct, "9 µs by the cost model"
 //
-// The table may also have lines for "native", the collective of the backend's library. A call skips these lines if the
-// native results may differ from the results of Chorale's algorithms (`native_agrees`).
+// The tuning table can also have lines for "native", the collective of the backend's library. These lines are skipped if the
+// results of the native collective could differ from the results of Chorale's algorithms (`native_agrees`).
 //
 // All ranks must choose the same algorithm, so all ranks must use the same table. A selector caches predictions, so each
 // rank needs its own selector.
@@ -29,12 +29,12 @@
 
 namespace chorale {
 
-// Returns the predicted seconds of an algorithm at the given prices. Returns a negative number if the algorithm does not fit
-// or has no schedule (native).
+// Returns the predicted time of an algorithm in seconds, from the given prices. Returns a negative number if the algorithm
+// does not fit or has no schedule (native).
 double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                std::int64_t element_bytes, const Price& price);
 
-// The label of predicted times that do not come from the machine file.
+// The label of predicted times that are not based on prices of the machine file.
 inline constexpr const char* not_calibrated = "not calibrated";
 
 class Selector {
@@ -44,22 +44,22 @@ class Selector {
   // signature of rank 0's machine as `here`, so that all ranks make the same choices.
   explicit Selector(TuningTable table, Machine machine = {}, const std::string& here = machine_signature());
 
-  // `bytes` is the size of the complete vector. `native_too`: true if the table's lines for "native" may be used too. The
-  // first choice for a size without measurements may take milliseconds; later choices are a map lookup.
+  // `bytes` is the size of the complete vector. `native_too`: whether the table's lines for "native" are considered too. The
+  // first choice for a size without measurements can take milliseconds; later choices are a map lookup.
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
-  // Returns the predicted seconds of an algorithm, or a negative number like predict() above. Uses the prices of the machine
-  // file if is_calibrated(), otherwise typical prices.
+  // Returns the predicted time of an algorithm in seconds, or a negative number like the free function predict(). Uses the
+  // prices of the machine file if is_calibrated(), otherwise typical prices.
   double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                  DType dtype) const;
   bool is_calibrated(const std::string& backend, const Problem& problem) const;
-  // The seconds that a barrier took when the prices for this number of ranks and hosts were measured; negative if unknown.
+  // The time of a barrier in seconds when the prices for this number of ranks and hosts were measured; negative if unknown.
   double usual_barrier(const std::string& backend, const Problem& problem) const;
   const Machine& machine() const { return machine_; }
 
  private:
-  // The key of cached predictions. It consists of backend, collective, number of ranks, hosts, in place, and log₂ of the
-  // bytes.
+  // The key of cached predictions: backend, collective, number of ranks, host of each rank, whether the call is in place,
+  // and log₂ of the size in bytes.
   using Kind = std::tuple<std::string, Collective, int, std::vector<int>, bool, int>;
   const std::vector<Choice>& priced(const std::string& backend, const Problem& problem, std::int64_t bytes) const;
 

@@ -1,7 +1,7 @@
 // The tuning table lists the fastest algorithms that `chorale tune` measured on this machine. The usual algorithm is the
-// algorithm that `auto` runs without a tuning table. If no algorithm was faster than the usual algorithm by more than noise,
-// the table lists the usual algorithm. `auto` chooses algorithms from this table. The table is a small JSON file with one
-// line per measured case, so that users can see why an algorithm runs:
+// algorithm that `auto` runs without a tuning table. If no algorithm was significantly faster than the usual algorithm, the
+// table lists the usual algorithm. `auto` chooses algorithms from this table. The table is a small JSON file with one line
+// per measured case, so that users can see why an algorithm runs:
 //
 //   {"backend":"shm","op":"all_reduce","ranks":2,"hosts":1,"in_place":true,"bytes":4096,
 //    "algorithm":"direct","chunks":1,"time_us":1.9,"runner_up":"one_shot","ratio":1.12}
@@ -26,10 +26,11 @@ struct Tuned {
   std::int64_t bytes = 0;  // size of the complete vector
   std::string algorithm;
   int chunks = 1;
-  double seconds = 0;                    // seconds per call: the median, or the lower quartile on a busy machine
-  std::string runner_up;                 // the second-best algorithm; "" if no other could run
-  double ratio = 1;                      // the runner-up's seconds / `seconds`; below 1 if the runner-up's lead may be noise
-  double ratio_low = 0, ratio_high = 0;  // bounds of `ratio`, from the intervals of both times; 0: unknown
+  double seconds = 0;     // time per call: the median, or on a busy machine the lower quartile
+  std::string runner_up;  // the second-fastest algorithm; "" if only one algorithm could run
+  // Time of the runner-up divided by `seconds`; below 1 if the runner-up was faster, but not significantly.
+  double ratio = 1;
+  double ratio_low = 0, ratio_high = 0;  // bounds of `ratio`, from the intervals of both times; 0 if unknown
   int hosts = 1;
 
   std::string why() const;  // "1.9 µs at 4096 bytes, one_shot took 1.12 times as long in one launch (1.07 to 1.18)"
@@ -40,8 +41,10 @@ struct TuningTable {
   std::vector<Tuned> choices;
 };
 
-std::filesystem::path default_tuning_file();                                 // in cache_folder(); "": no such folder
-TuningTable read_tuning(const std::filesystem::path& file);                  // throws a usage error if it is not a table
+// A file in cache_folder(); "" if there is no such folder.
+std::filesystem::path default_tuning_file();
+// Throws a usage error if the file has no valid table.
+TuningTable read_tuning(const std::filesystem::path& file);
 TuningTable parse_tuning(const std::string& text, const std::string& file);  // error messages name `file`
 std::string text_of(const TuningTable& table);
 void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // atomically

@@ -1,12 +1,12 @@
-// Models the cache contents of cores when the same call is repeated. For each work item (work.hpp), the model counts the
-// elements that the core finds in its own caches, and the elements that the core must fetch. A core's caches hold all data
-// that the core has read or written, until another core writes the data:
+// Models the contents of the cores' caches when the same call is repeated. For each work item (work.hpp), the model counts
+// the elements that hit in the core's own caches, and the elements that the core must fetch. In the model, a core's caches
+// hold all data that the core has read or written, until another core writes the data:
 //
 //   in place, 2 ranks     rank 0 reads half a of both vectors and writes both, so its core holds both in the next call
 //   one_shot, in place    each rank reads both vectors and writes its own, so the next call fetches the other vector
 //
 // A store to data that the same work item has just loaded is free, because the cache lines are still in the innermost cache.
-// The capacity of caches is not modeled here. Instead, prices depend on the number of bytes that a core touches
+// This model ignores the capacity of caches. Instead, prices depend on the number of bytes that a core accesses
 // (prices.hpp).
 #pragma once
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace chorale::forecast {
 
-enum class Access { load, add, store };  // add: a load whose value is added
+enum class Access { load, add, store };  // `add` is a load whose value is added
 
 class Caches {
  public:
@@ -27,12 +27,12 @@ class Caches {
   // Accesses must be recorded in the order in which they happen.
   void note(int work, int by, int owner, const Range& elements, Access access);
 
-  struct Count {  // elements
+  struct Count {  // numbers of elements
     double held = 0, fetched = 0;
-    double added = 0;  // the part of `fetched` that is loaded to be added
+    double added = 0;  // the elements among `fetched` that are loaded to be added
   };
   std::vector<Count> counts(std::size_t works);  // one Count per work item, for the second of two equal calls
-  double touched(int rank) const;                // number of elements that this rank's core touches; valid after counts()
+  double touched(int rank) const;                // number of elements that this rank's core accesses; valid after counts()
 
  private:
   struct Note {

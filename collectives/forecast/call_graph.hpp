@@ -13,7 +13,7 @@ class CallGraph {
  public:
   CallGraph(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices);
 
-  int add(int rank, double seconds);  // adds a work item that takes `seconds` plus the time of its accesses
+  int add(int rank, double seconds);  // adds a work item; its duration is `seconds` plus the time of its accesses
   int add_transfer(int from, int to, double seconds) { return graph_.add_transfer(from, to, seconds); }
   void after(int earlier, int later, double latency = 0) { graph_.after(earlier, later, latency); }
   // Records that the work item `work` accesses elements of rank `owner`.

@@ -9,9 +9,9 @@ namespace chorale::forecast {
 namespace {
 
 // Candidates for the length of the longest eager message. Each candidate is halfway between two powers of two, because most
-// programs send messages whose lengths are powers of two. A library's limit may be just above or just below a power of two,
-// because an eager message shares a buffer with its header. Within a host, Open MPI's buffers have 4096 bytes, and UCX's
-// buffers have 8256 bytes.
+// programs send messages whose lengths are powers of two. The limit of MPI or UCX can be slightly above or below a power of
+// two, because an eager message shares a buffer with its header. Within a host, Open MPI's buffers have 4096 bytes, and
+// UCX's buffers have 8256 bytes.
 constexpr double usual_eager_bytes[] = {1536, 3072, 6144, 12288, 24576, 49152, 98304, 3145728};
 
 // A link is modeled with a burst only if the burst reduces the cost of the fit by at least this factor.
@@ -37,7 +37,7 @@ Prices usual(bool is_network) {
   return p;
 }
 
-// Returns the prices of a typical network between hosts. Prices that do not concern messages are those of `host`.
+// Returns the prices of a typical network between hosts. Prices that do not concern messages are copied from `host`.
 Prices beyond(const Prices& host) {
   Prices p = host;
   const Prices far = usual(true);
@@ -54,7 +54,7 @@ Prices beyond(const Prices& host) {
 
 struct Knob {
   std::string key;
-  std::size_t place;  // index among the key's values
+  std::size_t place;  // index among the values of `key` in the prices
   bool is_between;
 };
 

@@ -16,16 +16,17 @@ struct Timed {
 };
 
 struct Fitted {
-  Prices within, between;                                             // `between` is used only if there are several hosts
-  std::map<std::string, std::vector<double>> spread, spread_between;  // keyed by price: relative standard errors
+  Prices within, between;  // `between` is used only if there are several hosts
+  // Relative standard errors, keyed by the name of the price.
+  std::map<std::string, std::vector<double>> spread, spread_between;
   double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)|
 };
 
 struct Known {  // prices that are already known
-  // All prices within a host, which are known when a fit covers several hosts. If ranks outnumber cores, these prices are
-  // only start values of the fit, because waiting ranks then delay each other differently.
+  // All prices within a host, which are known when a fit covers several hosts. If there are more ranks than cores, these
+  // prices are only start values of the fit, because waiting ranks then delay each other in another way.
   std::optional<Prices> within;
-  double eager_bytes = 0;  // limit of eager messages within a host; 0: unknown
+  double eager_bytes = 0;  // limit of eager messages within a host, or 0 if unknown
 };
 
 // `maps_memory`: the rows were measured on mapped memory. `tick` is called often. If `tick` returns false, the fit stops and

@@ -60,8 +60,8 @@ class MessageCall {
     overs_[index(r)].push_back(over);
   }
 
-  // A message is over when the receiver has copied the data. The transfer of a long message begins only when both ends are
-  // posted. The send of a long message is over when the receiver has the data.
+  // A message has completed when the receiver has copied the data. The transfer of a long message begins only when both ends
+  // are posted. The send of a long message has completed when the receiver has the data.
   void add(const Message& message) {
     const Prices& p = level(message.from, message.to);
     const Step& sender = ranks_[index(message.from)].steps[index(message.send)];
@@ -100,8 +100,8 @@ class MessageCall {
   Site site_;
   const Prices &within_, &between_, &call_;
   CallGraph graph_;
-  std::vector<std::vector<int>> posts_, overs_;  // indexed by rank and step: the step's first work item (posting) and last
-                                                 // work item
+  // Indexed by rank and step: the first work item of the step, which posts its messages, and the last work item of the step.
+  std::vector<std::vector<int>> posts_, overs_;
   std::vector<int> ends_;
 };
 

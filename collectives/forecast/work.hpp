@@ -1,15 +1,15 @@
 // A WorkGraph represents a call as a graph of work items and transfers, and computes the time that the graph takes. A work
-// item occupies a rank and one core. A transfer occupies the links of two hosts. Each of them begins when all its
-// predecessors are over.
+// item occupies a rank and one core. A transfer occupies the links of two hosts. A work item or a transfer begins when all
+// its predecessors have completed.
 //
 //   rank 0   ├ call ┼ send ┤                    ├ sum ┤
 //   link               ╰──▶├── transfer ──┤       ▲
 //   rank 1   ├ call ┼ receive posted ┤    ╰─latency┴─▶ …
 //
-// If the ranks of a machine outnumber its cores, several ranks share a core. When a core switches to a different rank, it
+// If a machine has more ranks than cores, several ranks share a core. When a core switches to a different rank, the core
 // first spends `switch_seconds`. A rank runs one work item at a time. If several work items are ready, the rank runs the
-// item that was added first. A link carries one transfer at a time in each direction. While the receiver's link is busy, the
-// sender's link proceeds to its next transfer.
+// item that was added to the graph first. A link carries one transfer at a time in each direction. While the receiver's link
+// is busy, the sender's link proceeds to its next transfer.
 #pragma once
 #include <vector>
 
@@ -23,15 +23,14 @@ struct Site {
 
   static Site one_host(int ranks, int cores);
   bool crowded() const;  // whether a machine has more ranks than cores
-  // Returns the core of each rank. The ranks of a machine are assigned to the machine's cores round-robin. The cores to
-  // which a rank is assigned are numbered consecutively over all machines.
+  // Returns the core of each rank. The ranks of a machine are assigned to the machine's cores round-robin. Cores without a
+  // rank get no number. All other cores are numbered consecutively over all machines.
   std::vector<int> core_of() const;
 };
 
 class WorkGraph {
  public:
-  // `burst_seconds`: an idle link passes transfers of up to this total duration without delay; later transfers wait until
-  // the link has caught up.
+  // `burst_seconds`: an idle link passes transfers of up to this total duration without delay, like a token bucket.
   WorkGraph(Site site, double switch_seconds, double burst_seconds = 0)
       : site_(std::move(site)), switch_seconds_(switch_seconds), burst_seconds_(burst_seconds) {}
 
@@ -39,8 +38,8 @@ class WorkGraph {
   int add_transfer(int from, int to, double seconds);      // adds a transfer between the hosts of these ranks
   void takes(int work, double seconds);                    // replaces the duration of the work item
   std::vector<int> order() const;                          // an order in which all work items can run
-  void after(int earlier, int later, double latency = 0);  // `later` waits for the end of `earlier`, plus `latency`
-  double seconds() const;                                  // time until all work is over
+  void after(int earlier, int later, double latency = 0);  // `later` begins `latency` after the end of `earlier`, or later
+  double seconds() const;                                  // time until all work has completed
 
  private:
   struct Next {
@@ -48,7 +47,7 @@ class WorkGraph {
     double latency;
   };
   struct Work {
-    int rank, to;  // `to`: the rank that receives a transfer; −1: not a transfer
+    int rank, to;  // `to` is the rank that receives a transfer, or −1 if this is not a transfer
     double seconds;
     int missing = 0;
     std::vector<Next> next = {};

@@ -120,7 +120,7 @@ class WorkRun {
   std::vector<int> waiting_;          // ranks that have work but no core
   std::vector<Core*> core_of_;        // indexed by work
   std::vector<std::vector<Core>> machines_;
-  std::vector<double> out_, in_;  // indexed by host: the time when the link is free again, minus the burst
+  std::vector<double> out_, in_;  // indexed by host: the time when the link becomes free, minus the burst
   std::priority_queue<Event> events_;
 };
 

@@ -1,6 +1,6 @@
 // Binomial gather: the p ranks are numbered from the root. In round k, each rank with bit k set in its number sends all
-// collected blocks to the rank with this bit cleared. The algorithm takes ⌈log₂ p⌉ rounds, and a block is sent up to ⌈log₂
-// p⌉ times.
+// collected blocks to the rank with the same number but bit k cleared. The algorithm takes ⌈log₂ p⌉ rounds, and a block is
+// sent up to ⌈log₂ p⌉ times.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale {

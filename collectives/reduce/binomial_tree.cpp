@@ -1,6 +1,6 @@
 // Binomial reduce: the p ranks are numbered from the root. In round k, each rank with bit k set in its number sends its
-// partial sum to the rank with this bit cleared. The algorithm takes ⌈log₂ p⌉ rounds; each rank except the root sends one
-// complete vector.
+// partial sum to the rank with the same number but bit k cleared. The algorithm takes ⌈log₂ p⌉ rounds; each rank except the
+// root sends one complete vector.
 //
 //   p = 6    round 0: 1→0, 3→2, 5→4     round 1: 2→0     round 2: 4→0
 #include "collectives/schedule/phases.hpp"

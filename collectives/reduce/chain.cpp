@@ -1,7 +1,7 @@
 // Chain reduce: the chain broadcast in reverse. The p ranks act one after another, beginning with the rank farthest from the
 // root. Each rank adds its own vector of n elements to the received sum, and sends the new sum to the next rank toward the
-// root. The chain takes p−1 rounds of n elements. If the vector is split into k chunks (chunking.hpp), it takes p−2+k rounds
-// of n/k elements.
+// root. Without chunks, the chain takes p−1 rounds, and a rank sends n elements per round. With k chunks (chunking.hpp), the
+// chain takes p−2+k rounds, and a rank sends n/k elements per round.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::reduce {

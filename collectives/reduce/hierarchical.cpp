@@ -1,7 +1,8 @@
 // Hierarchical reduce, for links that are fast within a host and slow between hosts. The algorithm is the reverse of the
 // hierarchical broadcast. First the ranks of each host sum their vectors. Then all hosts except the root's host exchange
-// their sums. Each of these hosts sends a different part of the total to the root's host. So each of these hosts sends the
-// vector once, and the root's host receives it once, which is the minimum for any algorithm.
+// their sums. Each of these hosts sends a different part of the total to the root's host. In total, each of these hosts
+// sends as much data as one vector, and the root's host receives as much data as one vector. Both amounts are the minimum
+// for any algorithm.
 #include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::reduce {

@@ -1,6 +1,6 @@
 // Reduce by reduce-scatter and gather: a circulant reduce-scatter sums one block on each rank, then a binomial gather
-// collects the blocks at the root. No rank receives more than about two vectors, whereas the root of a binomial reduce over
-// p ranks receives ⌈log₂ p⌉ vectors. So this algorithm is good for long vectors.
+// collects the blocks at the root. No rank receives much more than twice the vector's size, whereas the root of a binomial
+// reduce over p ranks receives ⌈log₂ p⌉ complete vectors. So this algorithm works well for long vectors.
 #include "collectives/schedule/phases.hpp"
 
 namespace chorale::reduce {

@@ -1,7 +1,7 @@
-// Circulant reduce-scatter (Träff 2023): halving for any number of ranks p. Rank r numbers the blocks of the vector relative
-// to its own block: rank r's block i is block r+i of the vector. A rank begins with p blocks. In each round, rank r keeps
-// the first half of its blocks, rounded up to s blocks. Rank r sends the remaining blocks to rank r+s, where these blocks
-// have the numbers 0, 1 and so on. The algorithm takes ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
+// Circulant reduce-scatter (Träff 2023): recursive halving for any number of ranks p. Rank r numbers the blocks of the
+// vector relative to its own block: rank r's block i is block r+i of the vector. A rank begins with p blocks. In each round,
+// rank r keeps the first half of its blocks, rounded up to s blocks. Rank r sends the remaining blocks to rank r+s, where
+// these blocks have the numbers 0, 1 and so on. The algorithm takes ⌈log₂ p⌉ rounds; each rank sends (p−1)/p of the vector.
 //
 //   p = 5    send blocks 3,4 to r+3     send block 2 to r+2     send block 1 to r+1     block 0, the own block, is complete
 #include "collectives/schedule/phases.hpp"
@@ -10,7 +10,7 @@ namespace chorale {
 
 void circulant_reduce_scatter(Schedule& s, const Home& own, const Home& home) {
   const Problem& p = s.problem();
-  // summed[i]: whether block i already has a partial sum in home. The values are equal on all ranks.
+  // `summed[i]` says whether the range `home` of block i already holds a partial sum. The values are equal on all ranks.
   std::vector<bool> summed(static_cast<std::size_t>(p.size), false);
   const auto is_summed = [&](int i) -> bool { return summed[static_cast<std::size_t>(i)]; };
   for (int left = p.size; left > 1;) {

@@ -1,7 +1,7 @@
 // Hierarchical reduce-scatter, for links that are fast within a host and slow between hosts. On each host, every rank sums
-// its own lanes of every host's blocks (schedule/lanes.hpp). Then the owners of a lane on all hosts exchange their sums. So
-// each host sends the blocks of the other hosts once, which is the minimum for any algorithm. If the blocks of all n hosts
-// are equally long, each host sends (n−1)/n of the vector.
+// its own lanes of every host's blocks (schedule/lanes.hpp). Then, for each lane, the owners on all hosts exchange their
+// sums. So each host sends one sum for every block of the other hosts, which is the minimum for any algorithm. If all n
+// hosts own the same amount of data, each host sends (n−1)/n of the vector.
 #include "collectives/schedule/hierarchy.hpp"
 
 namespace chorale::reduce_scatter {

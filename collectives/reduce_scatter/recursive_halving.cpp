@@ -1,8 +1,8 @@
-// Recursive halving reduce-scatter: two ranks at distance p/2, p/4, …, 1 exchange halves of the blocks that they still
-// handle, and add the received half to their own. If the number of ranks p is a power of two, the algorithm takes log₂ p
-// rounds, and each rank sends (p−1)/p of the vector. If p is not a power of two, the first ranks form pairs, and there are
-// two more rounds. At the start, the even rank of a pair sends its complete vector to the odd rank. At the end, the odd rank
-// sends the even rank's block back.
+// Recursive halving reduce-scatter: in each round, two ranks at distance p/2, p/4, …, 1 split their current blocks into two
+// halves. Each of the two ranks sends one half, and adds the received half to the other half. If the number of ranks p is a
+// power of two, the algorithm takes log₂ p rounds, and each rank sends (p−1)/p of the vector. If p is not a power of two,
+// the first ranks form pairs, and there are two more rounds. At the start, the even rank of a pair sends its complete vector
+// to the odd rank. At the end, the odd rank sends the even rank's block back.
 #include "collectives/schedule/recursive_halving.hpp"
 
 namespace chorale::reduce_scatter {

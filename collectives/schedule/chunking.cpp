@@ -22,8 +22,8 @@ Step chunk_of(const Step& step, int chunk, int chunks) {
   return part;
 }
 
-// Sorts the chunks by round, but keeps each step behind the steps that it waits for. Messages between two ranks are matched
-// in order. So sends to the same peer keep their order, and receives from the same peer keep their order.
+// Sorts the chunks by round, but keeps each step behind all steps on which this step depends. Messages between two ranks are
+// matched in order. So sends to the same peer keep their order, and receives from the same peer keep their order.
 void interleave(std::vector<Step>& steps) {
   std::vector<int> waits(steps.size(), 0), place(steps.size(), 0);
   std::vector<std::vector<int>> followers(steps.size());
@@ -66,12 +66,12 @@ Schedule cut_into_chunks(Schedule whole, int chunks) {
   if (chunks == 1) return whole;
   Schedule cut(whole.problem());
   cut.scratch(whole.scratch_count());
-  std::vector<std::vector<int>> parts;  // for each step of `whole`, the numbers of its chunks; −1 for an empty chunk
+  std::vector<std::vector<int>> parts;  // for each step of `whole`, the numbers of its chunks, or −1 for an empty chunk
   for (const Step& step : whole.steps) {
     auto& numbers = parts.emplace_back();
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      // add() finds the dependencies that follow from conflicting accesses. The algorithm requested all other dependencies,
-      // so each chunk keeps those dependencies.
+      // add() derives dependencies from conflicting accesses. All other dependencies in `after` were requested by the
+      // algorithm, so they are kept for each chunk.
       std::vector<int> ordered;
       for (const int earlier : step.after) {
         const auto before = static_cast<std::size_t>(earlier);

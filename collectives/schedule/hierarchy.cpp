@@ -52,7 +52,7 @@ std::vector<int> Hierarchy::neighbors() const {
   return others;
 }
 
-// Adjacent pieces are merged into one range, so that they are sent in one message.
+// Adjacent segments are merged into one range, so that they are sent in one message.
 std::vector<Range> Hierarchy::owned_by(int local) const {
   std::vector<Range> pieces, parts;
   for (const std::vector<Range>& of_host : pieces_.of)

@@ -1,15 +1,15 @@
 // The phases of hierarchical algorithms. Hierarchical algorithms are for links that are fast within a host and slow between
-// hosts. The vector is split into one piece per host and lane (lanes.hpp). The rank that owns the lane on that host owns the
-// piece.
+// hosts. The vector is split into one segment per host and lane (lanes.hpp). Each segment is owned by the rank that owns the
+// lane on the segment's host.
 //
 //   hosts 0 0 1 1    sum_within       rank 0 sums lane 0 of ranks 0 and 1, rank 1 sums lane 1        direct reduce-scatter
-//                    sum_between      ranks 0 and 2 exchange lane 0; each has the sum of its piece   circulant
+//                    sum_between      ranks 0 and 2 exchange lane 0; each has its segment's sum      circulant
 //                    gather_between   ranks 0 and 2 get all of lane 0, ranks 1 and 3 get all of lane 1   circulant
 //                    gather_within    every rank has both lanes                                      direct all-gather
 //
-// In sum_between, a host sends each piece of the other hosts exactly once. In gather_between, a host receives each piece of
-// the other hosts exactly once. No algorithm can send less data between hosts. A host must send its sum of every piece that
-// another host owns, and must receive every piece that it does not have.
+// A remote segment is a segment that another host owns. In sum_between, a host sends each remote segment exactly once. In
+// gather_between, a host receives each remote segment exactly once. No algorithm can send less data between hosts. A host
+// must send its sum of each remote segment, and must receive the result of each remote segment.
 #pragma once
 #include <vector>
 
@@ -19,12 +19,12 @@
 namespace chorale {
 
 struct LanePieces {
-  std::vector<int> hosts;              // the hosts that own pieces
-  std::vector<std::vector<Range>> of;  // of[i][lane]: the elements of this lane that hosts[i] owns
+  std::vector<int> hosts;              // the hosts that own segments
+  std::vector<std::vector<Range>> of;  // `of[i][lane]` holds the elements of lane `lane` that host `hosts[i]` owns
 };
-// Splits the vector evenly into lanes, and each lane evenly into one piece for each of these hosts.
+// Splits the vector evenly into lanes. Splits each lane evenly into one segment per host in `hosts`.
 LanePieces even_pieces(const Lanes& lanes, std::int64_t count, const std::vector<int>& hosts);
-// Splits each rank's block evenly into one piece for each lane that the rank owns.
+// Splits the block of each rank evenly into one segment per lane that the rank owns.
 LanePieces pieces_of_blocks(const Lanes& lanes, const Blocks& blocks);
 
 class Hierarchy {
@@ -33,27 +33,27 @@ class Hierarchy {
   Hierarchy(Schedule& s, const Lanes& lanes, LanePieces pieces, Range whole);
 
   void sum_within(Range from);          // `from`: this rank's vector of addends
-  void sum_between();                   // among the hosts that own pieces
-  void gather_between();                // among the hosts that own pieces
-  void gather_within(int except = -1);  // the rank `except` already has the complete vector and receives nothing
+  void sum_between();                   // among the hosts that own segments
+  void gather_between();                // among the hosts that own segments
+  void gather_within(int except = -1);  // rank `except` receives nothing, because it already has the complete vector
 
-  // In a collective with a root, the hosts other than the root's host own the pieces. The lane owners on the root's host
-  // relay data between the root and the other hosts.
+  // In a collective with a root, all hosts except the root's host own segments. The lane owners on the root's host relay
+  // data between the root and the other hosts.
   void scatter_within(int root);  // the root sends each lane to the lane's owner on the root's host
-  void send_pieces(int root);     // the lane owners on the root's host send each piece to the piece's owner
-  void collect_pieces(int root);  // the reverse of send_pieces; adds each piece to the sum of the root's host
+  void send_pieces(int root);     // the lane owners on the root's host send each segment to the segment's owner
+  void collect_pieces(int root);  // the reverse of send_pieces; adds each segment to the sum of the root's host
   void gather_at(int root);       // the lane owners on the root's host send their lanes to the root
 
  private:
   int rank() const { return s_.problem().rank; }
   int rank_of(int local) const { return lanes_.ranks(lanes_.host())[static_cast<std::size_t>(local)]; }
-  std::vector<int> neighbors() const;            // the other ranks of this host, as indices among its ranks
-  std::vector<Range> owned_by(int local) const;  // the elements in the lanes that rank `local` owns
+  std::vector<int> neighbors() const;            // the local indices of this host's other ranks
+  std::vector<Range> owned_by(int local) const;  // the elements of all lanes that the rank with this local index owns
   template <class Phase>
   void between(Range from, const Phase& phase);  // runs `phase` for each lane of this rank
   void move_lanes(int root, bool root_sends);
   template <class Visit>
-  void each_piece_beyond(int root, const Visit& visit) const;  // visits all pieces whose owner is not on the root's host
+  void each_piece_beyond(int root, const Visit& visit) const;  // visits all segments whose owner is not on the root's host
 
   Schedule& s_;
   const Lanes& lanes_;

@@ -1,5 +1,5 @@
-// How hierarchical algorithms divide the vector among the ranks of each host. The number of lanes equals the number of ranks
-// on the fullest host. On every host, each lane has one owner. On a host with fewer ranks than lanes, a rank may own several
+// How hierarchical algorithms divide the vector among the ranks of each host. The number of lanes is the maximum number of
+// ranks per host. On every host, each lane has one owner. On a host with fewer ranks than lanes, a rank can own several
 // consecutive lanes. The owners of a lane exchange the lane's data between hosts, so all ranks of a host share the traffic
 // between hosts.
 //
@@ -18,16 +18,17 @@ class Lanes {
  public:
   explicit Lanes(const Problem& p);
 
-  int hosts() const { return static_cast<int>(ranks_.size()); }  // hosts are numbered in the order of their first rank
-  int count() const { return count_; }                           // the number of lanes
-  int host() const { return host_; }  // this rank's host; local() is this rank's index on the host
+  // Hosts are numbered in ascending order of their lowest rank.
+  int hosts() const { return static_cast<int>(ranks_.size()); }
+  int count() const { return count_; }  // the number of lanes
+  int host() const { return host_; }    // this rank's host; local() is this rank's index on the host
   int local() const { return local_; }
   int host_of(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
   std::vector<int> all_hosts() const;
-  std::vector<int> hosts_beyond(int rank) const;  // all hosts except the host of `rank`; if there is only one, that host
+  std::vector<int> hosts_beyond(int rank) const;  // all hosts except the host of `rank`, or the only host
 
-  // The local-th rank of a host owns the lanes first(host, local) … first(host, local + 1) − 1.
+  // On host `host`, the rank with local index `local` owns the lanes in [`first(host, local)`, `first(host, local + 1)`).
   int first(int host, int local) const { return local * count_ / size_of(host); }
   int owner(int host, int lane) const {
     return ranks(host)[static_cast<std::size_t>(((lane + 1) * size_of(host) - 1) / count_)];

@@ -29,8 +29,8 @@ inline Home in_scratch(Schedule& s) {
   return [&p, all](int b) { return Range{Place::scratch, all.first + p.blocks.first(b), p.blocks.count(b)}; };
 }
 
-// Sums the inputs of all ranks. Afterwards home(rank) holds the sum of this rank's block; the homes of other blocks hold
-// partial sums.
+// Sums the inputs of all ranks. Afterwards home(rank) holds the sum of this rank's block; home(b) holds a partial sum of any
+// other block b.
 void ring_reduce_scatter(Schedule& s, const Home& home);
 
 // Gathers the blocks of all ranks. This rank's block is in `own`. Afterwards every other block b is in home(b).
@@ -39,10 +39,10 @@ void ring_all_gather(Schedule& s, Range own, const Home& home);
 void direct_reduce_scatter(Schedule& s, Range into);  // afterwards `into` holds the sum of this rank's block
 void direct_all_gather(Schedule& s, Range own, const Home& home);
 
-// The circulant functions take ⌈log₂ p⌉ rounds for any number of ranks p. In the reduce-scatter, a rank sends to the ranks
-// that are p/2, p/4, … (rounded up) ahead. The all-gather is the reverse: a rank sends to the ranks that are …, p/4, p/2
-// behind. `own` says where this rank's addends are. Blocks whose homes are adjacent in memory are sent in one message. So if
-// two homes are adjacent on one rank, they must be adjacent on all ranks.
+// The circulant functions take ⌈log₂ p⌉ rounds for any number of ranks p. In the reduce-scatter, rank r sends to ranks r +
+// p/2, r + p/4, … in this order, where the fractions are rounded up. The all-gather is the reverse: rank r sends to ranks …,
+// r − p/4, r − p/2. `own` maps each block to the range of this rank's addend. Blocks in adjacent ranges are sent in one
+// message. So if the ranges of two blocks are adjacent on one rank, they must be adjacent on all ranks.
 void circulant_reduce_scatter(Schedule& s, const Home& own, const Home& home);
 void circulant_all_gather(Schedule& s, const Home& home);  // home(rank) must hold this rank's block at the start
 
@@ -67,8 +67,8 @@ void keep_own_block(Schedule& s, const Home& given);  // copies this rank's own 
 void binomial_all_reduce(Schedule& s);
 void one_shot_all_reduce(Schedule& s);
 
-// Returns the ranges of the blocks first … first + count − 1, modulo size. Blocks that are adjacent in memory are merged
-// into one range.
+// Returns the ranges of `count` consecutive blocks from block `first` on, modulo `size`. Blocks that are adjacent in memory
+// are merged into one range.
 std::vector<Range> around(const Home& home, int size, int first, int count);
 
 }  // namespace chorale

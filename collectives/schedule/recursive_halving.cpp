@@ -10,8 +10,8 @@ void RecursiveHalving::reduce_scatter(Schedule& s, const Home& home) const {
     have = home;
   }
   int first = 0;
-  for (int half = power_ / 2; half >= 1; half /= 2) {  // this `place` still sums the blocks of the places first … first +
-                                                       // 2·half − 1
+  // When an iteration begins, this place handles the blocks of 2·`half` places, from place `first` on.
+  for (int half = power_ / 2; half >= 1; half /= 2) {
     const int partner = rank_of(place() ^ half);
     const int keep = place() & half ? first + half : first, give = place() & half ? first : first + half;
     s.round();

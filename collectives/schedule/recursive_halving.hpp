@@ -1,6 +1,7 @@
 // Recursive halving and recursive doubling for any number of ranks p. Recursive halving and doubling need a number of ranks
 // that is a power of two. So if p is not a power of two, some of the lowest ranks form pairs. Only the odd rank of a pair
-// takes part; the even rank is folded away. A place is a pair or a single rank, and the number of places is a power of two.
+// participates; the even rank is folded away. A place is a pair of ranks or an unpaired rank. The number of places is a
+// power of two.
 //
 //   p = 6    ranks   0 1   2 3   4   5        rank 0 sends its vector to 1, rank 2 to 3
 //            places   0     1    2   3        place k handles the blocks of its ranks, which are adjacent

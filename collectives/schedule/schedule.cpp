@@ -90,7 +90,7 @@ int Schedule::add(Step step, const std::vector<int>& ordered) {
   return number;
 }
 
-// `earlier` holds the steps that a new step must wait for. This function sorts `earlier` and returns it without the
+// `earlier` holds the steps that a new step must wait for. This function sorts `earlier`, and returns `earlier` without the
 // redundant steps. A step is redundant if another step in `earlier` already waits for it, directly or indirectly.
 std::vector<int> Schedule::needed(std::vector<int>& earlier) const {
   std::sort(earlier.begin(), earlier.end(), std::greater<>());

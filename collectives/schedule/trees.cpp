@@ -3,7 +3,7 @@
 namespace chorale {
 namespace {
 
-// Returns the root of the subtree that consists of the nodes first … end − 1, where `first` is even. The root has an odd
+// Returns the root of the subtree that consists of the nodes in [`first`, `end`), where `first` is even. The root has an odd
 // number near the middle. So the left part of the subtree has odd size, and the right part begins with an even number again.
 // The tree's depth is ⌊log₂ size⌋.
 int middle(int first, int end) { return end - first == 1 ? first : first + (((end - first) / 2) | 1); }

@@ -1,7 +1,8 @@
 // Builds two binary trees over the same ranks so that no rank is an inner node of both trees (Sanders, Speck and Träff
 // 2009). The nodes of a tree are numbered from left to right; inner nodes have odd numbers. Rank k is node k of tree 0 and
-// node k+1 of tree 1. The last rank is node 0 of tree 1. So the trees have different inner nodes. Each tree carries half of
-// the vector. So in an all-reduce, every rank sends and receives at most two vectors, for any number of ranks.
+// node k+1 of tree 1. The last rank is node 0 of tree 1. Thus a rank that is an inner node of one tree is a leaf of the
+// other tree. Each tree transfers half of the vector. Thus in an all-reduce, every rank sends and receives at most the data
+// of two vectors, for any number of ranks.
 //
 //   6 nodes        3                 as ranks, tree 0   3            tree 1   2
 //                 ┌─┴─┐                                ┌─┴─┐                 ┌─┴─┐
@@ -22,7 +23,8 @@ struct TreeNode {
 
 // Returns the parent and children of `rank` in tree 0 or 1 over `size` ranks.
 TreeNode in_tree(int tree, int rank, int size);
-// Returns the node of p.rank in tree 0 or 1 over all ranks except p.root. p.root is the parent of both trees' roots.
+// Returns the parent and children of p.rank in tree 0 or 1 over all ranks except p.root. The parent of both tree roots is
+// p.root.
 TreeNode in_tree_below_root(int tree, const Problem& p);
 
 // Returns the first (0) or the second (1) half of a vector.

@@ -1,5 +1,5 @@
-// Errors that every backend throws if the calls of two ranks differ, or if a rank left or gave up. All rank numbers are
-// world ranks.
+// Errors that every backend throws if the calls of two ranks do not match, or if a rank left or gave up. All rank numbers
+// are world ranks.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@ struct CallOf {
   int rank;
   std::string words;
 };
-// `sequence` counts the calls of the group from 1.
+// `sequence` is the number of the call in its group, counted from 1.
 [[noreturn]] void throw_calls_differ(std::uint64_t sequence, const CallOf& ours, const CallOf& theirs);
 
 // `peer` left the group after `calls` calls, and `rank` waits in a later call.

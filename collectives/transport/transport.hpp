@@ -1,5 +1,5 @@
 // The interface of a backend. A Transport connects a rank to all other ranks of the world. A Group is a set of ranks that
-// call collectives together. An Operation is a collective of a group; it is prepared once and run many times.
+// call collectives together. An Operation is a collective of a group. An Operation is prepared once and can run many times.
 //
 //   Communicator ── holds ── Group ── prepares ── Operation          start(buffers) … progress() … progress() → true
 //                              └── of one Transport (mpi, ucx, shm, shm+ucx, threads, nccl)
@@ -22,15 +22,17 @@ namespace chorale {
 
 // The call for which an operation is prepared.
 struct Plan {
-  const Algorithm* algorithm = nullptr;  // null: "native", the library's own collective
+  const Algorithm* algorithm = nullptr;  // null for "native", the collective of the backend's library
   Problem problem;
-  std::vector<Problem> problems = {};  // all ranks' problems (uneven all_to_all); empty: problem.at(r)
+  std::vector<Problem> problems =
+      {};  // for an uneven all_to_all, the problems of all ranks; if it is empty, the problem of rank r is `problem.at(r)`
   DType dtype = DType::f32;
-  Redop op = Redop::sum;        // for an average, this is Redop::sum
-  bool divide = false;          // true: an average; the operation (device) or the communicator (host) divides
+  Redop op = Redop::sum;  // for an average, this is Redop::sum
+  // Whether the result is an average; the operation (device buffers) or the communicator (host buffers) divides the sum.
+  bool divide = false;
   bool on_device = false;       // whether the caller's buffers are on a device
   int chunks = 1;               // number of chunks into which the schedule is split; chunks overlap in time
-  std::uint64_t signature = 0;  // hash of all values that must be equal on all ranks; 0: not compared
+  std::uint64_t signature = 0;  // hash of the arguments that must be equal on all ranks, or 0 if not compared
   std::string words;            // describes the call in errors: "all_reduce of 16 f32, sum, ring"
 };
 
@@ -41,8 +43,9 @@ std::vector<Schedule> schedules_of(const Plan& plan);
 struct Run {
   void *input = nullptr, *output = nullptr;
   std::uint64_t sequence = 0;  // number of the call in the group, counted from 1; equal on all ranks
-  std::uint64_t history = 0;   // hash of the signatures of all calls up to this call, equal on all ranks; 0: not compared
-  bool blocking = false;       // the caller waits for the call immediately, so start() may block in the library
+  std::uint64_t history = 0;   // hash of the signatures of all calls up to this call, equal on all ranks; 0 if not compared
+  // If true, the caller waits for the call immediately, so start() may block in the communication library.
+  bool blocking = false;
 };
 
 class Operation {
@@ -51,44 +54,44 @@ class Operation {
   // Enqueues the device work that start() depends on. start() is called once that work is done and all earlier calls of the
   // group have started.
   virtual void await_input(const void* /*input*/) {}
-  virtual bool input_is_there() { return true; }  // whether that device work is done
-  virtual void start(const Run& run) = 0;         // requires that the previous run is over
-  // Makes as much progress as possible without waiting. Returns true when the run is over. Throws if the run failed.
+  virtual bool input_is_there() { return true; }  // whether the device work of await_input() has completed
+  virtual void start(const Run& run) = 0;         // requires that the previous run has completed
+  // Makes as much progress as possible without waiting. Returns true when the run has completed. Throws if the run failed.
   virtual bool progress() = 0;
-  virtual std::uint64_t moved() const {
-    return 0;
-  }  // number of completed steps; a waiting rank sees progress when this number changes
+  // Returns the number of completed steps. A waiting rank treats a change of this number as progress.
+  virtual std::uint64_t moved() const { return 0; }
   // A waiting rank calls examine() and awaits() when there has been no progress for a while. examine() throws if a peer made
-  // a different call or gave up. awaits() returns the member that must act next; −1: unknown.
+  // a mismatched call or gave up. awaits() returns the member that this rank waits for, or −1 if this member is unknown.
   virtual void examine() {}
   virtual int awaits() { return -1; }
 
   // These functions are called after an error, when the run will not complete (abandoned_operations.hpp). abandon() cancels
-  // the call as far as possible. may_be_written() and may_be_read() also make progress without waiting.
+  // as much of the call as can be canceled. may_be_written() and may_be_read() also make progress without waiting.
   virtual void abandon() noexcept {}
-  virtual bool may_be_written() noexcept { return false; }  // whether a message or a peer may still write to the buffers
-  virtual bool may_be_read() noexcept { return false; }     // whether a message or a peer may still read the buffers
+  virtual bool may_be_written() noexcept { return false; }  // whether a message or a peer could still write to the buffers
+  virtual bool may_be_read() noexcept { return false; }     // whether a message or a peer could still read the buffers
 };
 
 class Group {
  public:
   virtual ~Group() = default;
   virtual std::unique_ptr<Operation> prepare(const Plan& plan) = 0;
-  // Creates a pair, a group of two ranks for point-to-point messages from `from` to `to`. This rank is one of the two, and
-  // creates its side of the pair without waiting for the other rank.
+  // Creates a pair, which is a group of two ranks for point-to-point messages from rank `from` to rank `to`. This rank must
+  // be one of the two ranks. This rank creates its side of the pair without waiting for the other rank.
   virtual std::unique_ptr<Group> pair(int from, int to) = 0;
   // Tells peers that this rank gives up, and gives the reason. Before this call, this rank must have abandoned its calls on
   // this group. A waiting peer gets the reason in examine().
   virtual void poison(const std::string& why) noexcept = 0;
-  // Called after poison(). Tells peers that no message will be written to this rank's buffers any more.
+  // Called after poison(). Tells peers that incoming messages no longer write to this rank's buffers.
   virtual void close() noexcept {}
-  // Tells peers that all calls of this rank are over and that this rank makes no more calls. If a peer waits in a later
-  // call, its examine() throws. Throws if this rank detects that a member made different calls. Not called after poison().
+  // Tells peers that all calls of this rank have completed and that this rank makes no more calls. If a peer waits in a
+  // later call, the peer's examine() throws. Throws if this rank detects that a member made mismatched calls. Not called
+  // after poison().
   virtual void leave() {}
 };
 
 struct Membership {
-  std::vector<int> members;          // ranks of the world, in the group's order
+  std::vector<int> members;          // world ranks, in group order
   int rank = 0;                      // this rank's index in `members`
   std::uint32_t id = 0;              // unique among a rank's current groups; reused later
   std::vector<std::int64_t> offers;  // the result of each member's offer()
@@ -102,12 +105,12 @@ class Transport {
   virtual int size() const = 0;
   virtual bool has_native(Collective) const { return false; }
   // Whether a call can access its buffers directly. `on_device`: the buffers are on a device, otherwise on the host.
-  // `native`: the call runs the library's own collective instead of a schedule. If the result is false, buffers are copied
-  // to bounce buffers (staged_operation.hpp).
+  // `native`: the call runs the collective of the backend's library instead of a schedule. If the result is false, buffers
+  // are copied to bounce buffers (staged_operation.hpp).
   virtual bool reaches(bool on_device, bool /*native*/) const { return !on_device; }
   virtual void use_device(const std::shared_ptr<Memory>& /*memory*/) {}  // sets the device of callers' buffers
-  virtual Memory& memory() = 0;  // memory that peers access fastest: mapped by all ranks if possible
-  virtual std::string about_memory() const { return ""; }  // for records, e.g. "registered with NCCL"
+  virtual Memory& memory() = 0;  // the memory with the fastest access for peers: mapped by all ranks if possible
+  virtual std::string about_memory() const { return ""; }  // a description for run records, e.g. "registered with NCCL"
 
   // Gathers one number from each rank, in rank order. All ranks of the world must call this function; it is used only during
   // set-up.
@@ -119,8 +122,8 @@ class Transport {
   // Whether the preparation of an operation needs the plans of all ranks.
   virtual bool plans_for_all() const { return false; }
   virtual std::unique_ptr<Group> join(const Membership& membership) = 0;
-  // Whether this rank knows that all other members have left the groups that this rank has left. Throws if a member's calls
-  // differed from this rank's calls.
+  // Whether this rank knows that all other members have also left all groups that this rank has left. Throws if a member's
+  // calls did not match this rank's calls.
   virtual bool all_left() { return true; }
 };
 

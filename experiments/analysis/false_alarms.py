@@ -18,7 +18,7 @@ import sys
 
 cases = ["all_reduce", "all_gather", "--backend", "shm", "-b", "1K", "-e", "64K", "-f", "8", "--in-place", "no", "--ceiling",
          "0"]
-answers = {3: "slower", 0: "not slower", 2: "too few runs to tell"}  # by exit code
+answers = {3: "slower", 0: "not slower", 2: "too few runs to tell"}  # keys: exit codes
 
 
 def measure(asked, record, seed):
@@ -57,7 +57,7 @@ def main():
     before = None
     for number in range(1, asked.comparisons + 1):
         record, twin = f"{asked.out}/{number}.h5", f"{asked.out}/{number}.against.h5"
-        if not os.path.exists(twin):  # the twin is the last file of a comparison
+        if not os.path.exists(twin):  # this record is the last file that a comparison writes
             if os.path.exists(record):
                 os.remove(record)
             measure(asked, record, number)

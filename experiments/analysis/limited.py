@@ -24,7 +24,7 @@ import time
 # peak_rss counts a page of shared memory in full on every rank that uses it. In peak_share, a page that n processes use
 # counts as 1/n of a page for each of them; peak_share is sampled ten times a second.
 Counts = collections.namedtuple("Counts", "status read_bytes write_bytes peak_rss peak_share")
-Seen = collections.namedtuple("Seen", "returncode stderr counts group_peaks")  # by rank
+Seen = collections.namedtuple("Seen", "returncode stderr counts group_peaks")  # counts: indexed by rank
 launch = shlex.split(os.environ.get("MPIRUN", "mpirun --oversubscribe"))
 as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # groups need root
 
@@ -34,7 +34,7 @@ class NoGroups(Exception):
 
 
 def hierarchy():
-    """Returns the folder in which this process may make groups, and the files of the limit, the peak and the swap limit."""
+    """Returns the folder in which this process can make groups, and the files of the limit, the peak and the swap limit."""
     if os.geteuid() != 0:
         raise NoGroups("it needs root")
     for line in read("/proc/self/mountinfo").splitlines():
@@ -47,7 +47,7 @@ def hierarchy():
             below = os.path.relpath(own, top)
             folder = mount if below.startswith("..") else os.path.normpath(f"{mount}/{below}")
             return folder, ("memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.memsw.limit_in_bytes")
-        if kind == "cgroup2":  # only the root group may have both processes and groups below it
+        if kind == "cgroup2":  # only the root group is allowed to have both processes and groups below it
             if "memory" in read(f"{mount}/cgroup.subtree_control").split():
                 return mount, ("memory.max", "memory.peak", "memory.swap.max")
     raise NoGroups("no hierarchy of control groups has the memory controller")

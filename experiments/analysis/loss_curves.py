@@ -23,7 +23,7 @@ def runs_in(path):
 
 def curve(run):
     train = run["train"]
-    rows = int(train.attrs["committed_rows"])  # the number of complete rows; later rows may be half written
+    rows = int(train.attrs["committed_rows"])  # the number of complete rows; later rows can be incomplete
     return [(int(step), float(loss)) for step, loss in zip(train["step"][:rows], train["loss"][:rows]) if loss == loss]
 
 

@@ -9,7 +9,7 @@ median of the steps. Two lines below each table have:
 
    within 15 %      the number of predictions that differ from the measurement by at most 15 %
    Kendall's tau    over the pairs of runs whose intervals do not overlap: the share of pairs predicted in the measured
-                    order, minus the share predicted in the opposite order. Pairs with equal predictions count in neither
+                    order, minus the share predicted in the opposite order. Equal predictions count in neither share
 """
 import argparse
 import itertools
@@ -23,7 +23,7 @@ near = 0.15
 
 
 def interval(values):
-    """Returns the 95 % interval of the median, between two order statistics; with fewer than six values, the extremes."""
+    """Returns the 95 % interval of the median: two of the values, which are the extremes if there are fewer than six."""
     values = sorted(values)
     below, left_out = 0, 0  # left_out: number of values on each side of the interval
     for heads in range(len(values)):
@@ -84,7 +84,7 @@ def sign(number):
 
 
 def kendall(rows):
-    """Returns tau over the pairs whose intervals do not overlap (NaN: no pair), the number of these, and of all pairs."""
+    """Returns tau over the pairs with separate intervals (NaN if there are none), their number, and all pairs' number."""
     pairs = list(itertools.combinations(rows, 2))
     apart = [(a, b) for a, b in pairs if a.interval[1] < b.interval[0] or b.interval[1] < a.interval[0]]
     agreed = sum(sign(b.measured - a.measured) * sign(b.predicted - a.predicted) for a, b in apart)

@@ -8,7 +8,7 @@
 namespace chorale::bench {
 
 void Buffers::lend(std::int64_t bytes) {
-  constexpr std::int64_t line = 128;  // two cache lines: processors fetch them together
+  constexpr std::int64_t line = 128;  // two cache lines, because processors fetch cache lines in pairs
   stride_ = 2 * line * ((std::max<std::int64_t>(bytes, 1) + line - 1) / line);
   slots_ = cold_ ? std::max<std::int64_t>(3, 2 * last_level_cache_bytes() / stride_ + 1) : 1;
   step_ = std::max<std::int64_t>(slots_ * 618 / 1000, 1);

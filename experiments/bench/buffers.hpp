@@ -14,8 +14,8 @@ class Buffers {
  public:
   Buffers(Allocator& allocator, bool cold) : allocator_(allocator), cold_(cold) {}
 
-  // Ensures that each slot has space for an input and an output of this size. If the memory must grow, the complete memory
-  // is written once, and earlier pointers become invalid.
+  // Ensures that each slot has space for an input and an output of `bytes` bytes each. If the allocation must grow, the
+  // complete new allocation is written once, and earlier pointers become invalid.
   void lend(std::int64_t bytes);
   void* input(std::int64_t call) const { return place(call, 0); }
   void* output(std::int64_t call) const { return place(call, stride_ / 2); }

@@ -1,8 +1,8 @@
-// Every algorithm for a collective on mapped memory must make certain loads and stores. This class executes only these loads
-// and stores. All ranks execute them at the same time, on the buffers of the benchmark, without flags or waits. The caller
-// measures their time, which is the memory ceiling.
+// Class Ceiling executes only the loads and stores that every algorithm for a collective on mapped memory must make. All
+// ranks run at the same time, on the buffers of the benchmark, without flags or waits. The caller measures the time of these
+// loads and stores, which is the memory ceiling.
 //
-//   all_reduce                            each rank sums its 1/p of all inputs and writes the sum to all outputs
+//   all_reduce                            each rank sums its block (1/p) of all inputs and writes the sum to all outputs
 //   reduce_scatter, reduce                the same, but the sum goes only to the rank's own output, or to the root's
 //   all_gather, broadcast, scatter        each rank copies the missing data into its output
 //   gather                                each rank copies its block into the root's output
@@ -32,7 +32,7 @@ class Ceiling {
 
   const Buffers& buffers_;
   int rank_;
-  std::vector<std::byte*> inputs_;  // [rank]: address in this process of the rank's first input; empty unless all are mapped
+  std::vector<std::byte*> inputs_;  // each rank's first input, as mapped into this process; empty if any is not mapped
 };
 
 }  // namespace chorale::bench

@@ -1,12 +1,13 @@
-// Measures how many bytes per second a rank reads and writes when it copies. Small copies stay in a cache and are faster.
+// Measures the copy rate of a rank: the bytes read plus the bytes written, per second. Small copies stay in a cache and are
+// faster.
 #pragma once
 #include <chorale/clock.hpp>
 
 namespace chorale::bench {
 
-// Returns the rate of the fastest of several copies by `threads` threads, which use memcpy or bypass the caches (copy.hpp).
-// Half of the `bytes` are read and half are written. `bytes` is raised to 4 KiB and limited to 256 MiB. Takes some
-// milliseconds.
+// Makes several copies with `threads` threads, with memcpy or with stores that bypass the caches (copy.hpp). Returns the
+// rate of the fastest copy. Half of the `bytes` are read and half are written. `bytes` is clamped to the range from 4 KiB to
+// 256 MiB. The measurement takes several milliseconds.
 double copy_rate(double bytes, int threads, const Clock& clock);
 
 }  // namespace chorale::bench

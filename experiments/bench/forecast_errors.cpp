@@ -34,8 +34,8 @@ struct Contest {
   static bool same_work(const SeriesRow& a, const SeriesRow& b) { return a.chosen == b.chosen && a.chunks == b.chunks; }
 };
 
-// Whether the barrier time of this row was the usual one, as when the prices were measured (barrier_time.hpp). Returns true
-// if this is unknown.
+// Whether a barrier took about as long before this row as when the prices were measured (barrier_time.hpp). Returns true if
+// either time is unknown, or if cores run several ranks.
 bool is_comparable(const SeriesRow& row) {
   return std::isnan(row.barrier) || std::isnan(row.usual_barrier) || row.oversubscribed ||
          is_usual(row.barrier, row.usual_barrier);

@@ -1,10 +1,10 @@
-// Describes how accurate the predictions of a benchmark were. Each backend and number of ranks gets a paragraph about its
-// calibrated rows.
+// Describes how accurate the predictions of a benchmark were. For each combination of a backend and a number of ranks, one
+// paragraph describes the rows with calibrated predictions.
 //
 //   # predicted / measured, shm on 2 ranks: half of 504 rows within 13 % (|ln| 0.12), 95 of 100 within 54 % (0.43)
 //   # the algorithm that was predicted fastest is within 10 % of the fastest at 57 of the 60 sizes that one clearly wins
 //
-// An algorithm wins clearly if the 95 % interval of its median is below that of every other algorithm.
+// An algorithm wins clearly if the 95 % interval of its median is below the interval of every other algorithm.
 #pragma once
 #include <string>
 

@@ -38,7 +38,7 @@ fs::path twin_of(const fs::path& out) {
   return out.parent_path() / (out.stem().string() + ".against" + out.extension().string());
 }
 
-// The reason why a launch failed: its error message, or otherwise the first line of the output that is not a warning.
+// The reason why a launch failed: its error message, or otherwise the first output line that is not a warning.
 std::string reason_in(const std::string& errors) {
   std::string first;
   for (const std::string& line : split(errors, '\n')) {
@@ -49,7 +49,7 @@ std::string reason_in(const std::string& errors) {
   return first.empty() ? "it printed nothing" : first;
 }
 
-// Parses the rows that a launch printed. The MPI library can print other lines before them.
+// Parses the rows that a launch printed. The MPI library can print other lines before the rows.
 Rows rows_in(const std::string& output, const std::string& command) {
   const auto begin = output.find("[\n");
   const Json printed = begin == std::string::npos ? Json() : Json::parse(output.substr(begin), nullptr, false);
@@ -223,7 +223,8 @@ Launches::Results Launches::run(Session& session, const std::string& out) {
   return results;
 }
 
-// Ends when all launches are done, or after a signal. In both cases, every contestant has the same number of launches.
+// Runs the launches of all contestants until all launches are done or a signal arrives. In both cases, every contestant
+// keeps the same number of launches.
 void Launches::take_turns(Session& session, std::vector<Contestant>& contestants) {
   std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
   const std::int64_t all = launches_ * std::ssize(contestants);
@@ -239,7 +240,7 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
         throw Error(Exit::runtime, "stopped", fmt::format("{} of {} launches were done", done, all),
                     "nothing was kept: start it again");
       if (!complete) {
-        const auto kept = static_cast<std::size_t>(launch);  // one program may have one launch more than the other
+        const auto kept = static_cast<std::size_t>(launch);  // one program can have one launch more than the other
         for (Contestant& who : contestants) {
           who.rows.resize(kept);
           who.orders.resize(kept);
@@ -284,8 +285,8 @@ bool Launches::launch_next(Session& session, Contestant& who, std::int64_t order
                 fmt::format("launch {} of {} failed with exit code {}", who.rows.size() + 1, launches_, code),
                 reason_in(said), "run it by hand: " + by_hand);
   for (const std::string& line : split(said, '\n')) {
-    const bool warns =
-        line.starts_with("warning: ") && !std::exchange(warned_, true);  // one warning of a busy machine is enough
+    const bool warns = line.starts_with("warning: ") &&
+                       !std::exchange(warned_, true);  // prints only the first warning about a busy machine
     if (warns || (line.starts_with("skipped: ") && who.rows.empty())) std::fputs((line + "\n").c_str(), stderr);
   }
   who.rows.push_back(rows_in(contents_of(who.next("json")).value_or(""), by_hand));

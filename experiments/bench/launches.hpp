@@ -10,10 +10,10 @@
 //
 // After a signal, the complete launches are kept.
 //
-// The load of other programs changes within minutes, which would distort a comparison of two programs. So `--against OTHER`
-// alternates the launches of this program and of OTHER. Each launch is paired with a launch of OTHER directly before or
-// after it, in random order. The launches of OTHER are recorded in a second file (new.against.h5). Both records have the
-// same `session` attribute, so reports pair the launches that have equal names.
+// The load of other programs changes within minutes, which would distort a comparison of two programs. `--against OTHER`
+// therefore alternates the launches of this program and of OTHER. Each launch forms a pair with a launch of OTHER directly
+// before or after it. The order within a pair is random. The launches of OTHER are recorded in a second file
+// (new.against.h5). Both records have the same `session` attribute, so reports pair the launches that have equal names.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -37,11 +37,11 @@ class Launches {
     Rows rows;            // medians over the launches
     std::string verdict;  // which series is fastest, or with --against how the programs differ; "" if nothing is compared
     std::string disturbance = {};         // describes the load of other programs during the launches (report/disturbed.hpp)
-    std::int64_t done = 0, all = 0;       // number of launches; if done < all, a signal ended them
-    std::vector<std::string> files = {};  // the records
+    std::int64_t done = 0, all = 0;       // completed and requested launches; if done < all, a signal stopped the rest
+    std::vector<std::string> files = {};  // paths of the records
   };
-  // Runs all launches, but keeps only the complete ones after a signal. Merges their records into one record at `out`,
-  // unless `out` is "".
+  // Runs all launches. After a signal, keeps only the complete launches. Merges the launches' records into one record at
+  // `out`, unless `out` is "".
   Results run(Session& session, const std::string& out);
   std::string about(const Results& results) const;  // the notes above the table: launches, ranks, meaning of ±
 
@@ -56,7 +56,7 @@ class Launches {
   bool warned_ = false;
 };
 
-// Merges the rows of all launches: medians over the launches, with intervals.
+// Merges the rows of all launches into medians over the launches, with intervals.
 Rows merged(const std::vector<Rows>& launches);
 
 }  // namespace chorale::bench

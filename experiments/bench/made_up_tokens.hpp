@@ -1,4 +1,4 @@
-// Tokens for models that are trained only to be timed.
+// Arbitrary tokens for training steps that are only timed.
 #pragma once
 #include "parallel/step/training.hpp"
 

@@ -12,7 +12,8 @@
 namespace chorale::bench {
 namespace {
 
-// How often ranks check for a signal. A launcher kills its ranks about one second after it has asked them to end.
+// The interval at which ranks check for a signal. A launcher kills its ranks about one second after it has asked them to
+// end.
 constexpr double seconds_between_looks = 0.1;
 constexpr std::int64_t fewest_repetitions = 20;
 constexpr int barriers_timed = 10;
@@ -40,14 +41,14 @@ std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
   return std::clamp(static_cast<std::int64_t>(in_half_a_second), fewest_repetitions, most);
 }
 
-// Collective. Returns the seconds that rank 0 has spent in the series, or nullopt if any rank was told to stop.
+// Collective. Returns the time in seconds that rank 0 has spent in the series, or nullopt if any rank was told to stop.
 std::optional<double> Bench::look(double spent) {
   stopped_ = how_.told_to_stop && team_.any(how_.told_to_stop());
   if (stopped_) return std::nullopt;
   return team_.broadcast(spent);
 }
 
-// Collective. Times a few barriers and returns the seconds of the fastest.
+// Collective. Times a few barriers, and returns the time of the fastest in seconds.
 double Bench::barrier_seconds() {
   const Clock& clock = world_.clock();
   double fastest = std::numeric_limits<double>::infinity();
@@ -72,8 +73,8 @@ Communicator& Bench::communicator_for(const BenchCase& row) {
   return communicator;
 }
 
-// This rank's arguments of the i-th call. In place, the rank's input and output blocks are parts of one vector, each at its
-// own offset.
+// This rank's arguments of the i-th call. In an in-place call, the rank's input and output blocks are parts of one vector,
+// each at its own offset.
 Call Bench::call_of(const BenchCase& row, const Problem& mine, std::int64_t i) const {
   if (row.what == Collective::barrier) return {row.what};
   const auto slice = [&](void* start, std::int64_t home, std::int64_t count) {

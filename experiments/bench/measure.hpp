@@ -1,11 +1,11 @@
-// Measures one row of a benchmark, which is a series of calls with a barrier before each. Every rank times every call. The
-// time of a repetition is the time of its slowest rank.
+// Measures one row of a benchmark, which is a series of calls with a barrier before each call. Every rank times every call.
+// The time of a repetition is the time of its slowest rank.
 //
 //   all ranks   barrier ─ clock ─ call ─ clock ─ …        times are gathered after the series, never during it
 //
 // Every rank checks three calls of a series element by element: the first, one of the next few, and the last. In a checked
-// call the rank fills the input and overwrites the output before the barrier. It compares the result after the second clock
-// reading.
+// call the rank fills the input and overwrites the output before the barrier. The rank checks the result after the second
+// clock reading.
 //
 // About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If other programs slow the
 // calls, the series ends after fewer repetitions, unless the user gave the number of repetitions.
@@ -28,15 +28,15 @@
 namespace chorale::bench {
 
 struct How {
-  std::int64_t repetitions = 0;  // 0: as many as fit in 0.5 s (20–2000 below 64 KiB, 20–200 below 8 MiB, else 20)
+  std::int64_t repetitions = 0;  // if it is 0, as many as fit in 0.5 s (20–2000 below 64 KiB, 20–200 below 8 MiB, else 20)
   std::int64_t warm_up = 5;
   bool check = true;
   bool ceiling = true;                       // also measure the memory ceiling (ceiling.hpp), if peers' memory is mapped
   bool cold = false;                         // calls rotate through buffers that exceed the last-level cache
-  bool heap = false;                         // buffers in ordinary memory, even if the backend has its own
-  std::shared_ptr<Memory> device = nullptr;  // device memory for the buffers; null: host memory
+  bool heap = false;                         // buffers in ordinary memory, even if the backend has its own allocator
+  std::shared_ptr<Memory> device = nullptr;  // device memory for the buffers; null if they are in host memory
   bool compare_calls = true;                 // ranks check that they all make the same call (Communicator::check_calls)
-  std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; null: cannot be stopped
+  std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; null if nothing can stop it
 };
 
 // The result of a row on rank 0; empty on other ranks.
@@ -44,13 +44,13 @@ struct Series {
   BenchCase row;
   Choice choice;                           // the algorithm and the chunks that ran
   std::vector<std::vector<double>> times;  // seconds, indexed by rank and repetition
-  std::vector<double> slowest;             // seconds of each repetition: the maximum over the ranks
+  std::vector<double> slowest;             // time of each repetition in seconds: the maximum over the ranks
   std::int64_t turn = 0;                   // position in the order of measurement
-  std::int64_t wrong = -1;                 // wrong elements of all ranks in all checked calls; −1: not checked
-  double bytes_sent = -1;                  // bytes that all ranks sent in one call; −1: not countable
-  double ceiling = -1;                     // seconds of the memory ceiling; −1: not measured
-  double barrier = -1;                     // seconds of a barrier just before the series; −1: unknown
-  double closed_form = -1;                 // predicted seconds of a simulated call by the planner's closed form; −1: none
+  std::int64_t wrong = -1;                 // number of wrong elements on all ranks in all checked calls; −1: not checked
+  double bytes_sent = -1;                  // bytes that all ranks sent in one call; −1 if they cannot be counted
+  double ceiling = -1;                     // memory ceiling in seconds; −1: not measured
+  double barrier = -1;                     // time of a barrier just before the series, in seconds; −1: unknown
+  double closed_form = -1;                 // time of a simulated call by the planner's closed form, in seconds; −1: none
 };
 
 class Bench {
@@ -58,7 +58,7 @@ class Bench {
   Bench(BenchTeam& team, Communicator& world, const How& how);
 
   Series measure(const BenchCase& row);      // on every rank
-  bool stopped() const { return stopped_; }  // the same on all ranks: a rank was told to stop, and the last series is empty
+  bool stopped() const { return stopped_; }  // same on all ranks; if true, the last series is empty
 
  private:
   Communicator& communicator_for(const BenchCase& row);
@@ -76,7 +76,7 @@ class Bench {
 
   BenchTeam& team_;
   Communicator& world_;
-  Communicator apart_{nullptr};  // for native calls: a communicator that has made one can no longer count bytes
+  Communicator apart_{nullptr};  // used for native calls only, because they end a communicator's count of bytes
   How how_;
   HostMemory heap_;
   Ledger ledger_;

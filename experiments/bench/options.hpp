@@ -1,4 +1,4 @@
-// The options that `bench` and `tune` share. They define the rows to measure, the backends, and how to measure.
+// The options that `bench` and `tune` share. These options define the rows to measure, the backends, and how to measure.
 #pragma once
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ class Asked {
 
   bool cold() const { return cache_ == "cold"; }
   bool heap() const { return memory_ == "heap"; }
-  std::string tuning_file() const;  // "" if there is no folder for it
+  std::string tuning_file() const;  // path of the tuning table; "" if there is no folder for the file
   TuningTable tuning() const;       // read from tuning_file(), if it exists
   std::string machine_file() const;
   Machine machine() const;  // a file that the user named is used as the file of this machine

@@ -28,7 +28,7 @@ std::optional<Number> or_absent(Number value) {
   return value < 0 ? std::nullopt : std::optional(value);
 }
 
-constexpr int most_ranks_predicted = 64;  // the time to compute a prediction grows with the square of the ranks
+constexpr int most_ranks_predicted = 64;  // computing a prediction takes time quadratic in the number of ranks
 
 void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   const BenchCase& asked = series.row;

@@ -20,6 +20,6 @@ struct Conditions {  // the same for all rows of a run
 // The row of a series. `selector` makes the predictions.
 SeriesRow row_of(const Series& series, const Conditions& conditions, const Selector& selector);
 
-void write(Recorder& recorder, const Rows& rows, const std::vector<Series>& series);  // a row for each series
+void write(Recorder& recorder, const Rows& rows, const std::vector<Series>& series);  // one row per series
 
 }  // namespace chorale::bench

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The columns that JSON and CSV begin with.
+// The first columns of JSON and CSV, in this order.
 constexpr const char* first_printed =
     "op backend algorithm chosen chunks ranks hosts dtype redop root count bytes in_place seconds seconds_ci_low "
     "seconds_ci_high seconds_p5 seconds_p95 algbw_bytes_per_s busbw_bytes_per_s wrong predicted_seconds ceiling_seconds "

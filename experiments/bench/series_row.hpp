@@ -1,11 +1,11 @@
 // One row of a benchmark: the requested call, its time and its speed. Every row is stored as a SeriesRow. The record
-// (results.hpp), JSON and CSV have the columns that columns() lists. Text tables and notes read the members.
+// (results.hpp), JSON and CSV have the columns that columns() lists. Text tables and notes read the members of SeriesRow.
 //
 //   record       exact numbers; absent: NaN or −1
 //   JSON, CSV    five digits (in_five_digits); absent: null in JSON, empty in CSV
 //
-// To add a column, add a member, its line in columns(), and its value in row_of (results.cpp). If launches can have
-// different values, also merge these values in merged_row (launches.cpp).
+// To add a column, add a member, its line in columns(), and its value in row_of (results.cpp). If the new member can differ
+// between launches, also merge its values in merged_row (launches.cpp).
 #pragma once
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
@@ -26,7 +26,7 @@ inline constexpr const char* cache_names[] = {"hot", "cold"};
 inline constexpr const char* where_names[] = {"symmetric", "heap", "device"};
 
 using Names = std::vector<std::string>;
-Names collectives_of_rows();  // the labels of columns
+Names collectives_of_rows();  // these functions return the values of label columns
 Names backends_of_rows();
 Names redops_of_rows();
 
@@ -97,9 +97,9 @@ std::int64_t wrong_in(const Rows& rows);  // number of wrong elements
 
 SeriesRow in_five_digits(SeriesRow row);  // rounds times and bandwidths to five digits; a count of bytes stays exact
 
-// Returns a JSON object with the printed columns: first the old columns in their fixed order, then the newer ones.
+// Returns a JSON object with the printed columns: first the old columns in their fixed order, then the newer columns.
 nlohmann::ordered_json as_json(const SeriesRow& row);
-// Parses a row that as_json() wrote, perhaps in an older version of this program. A missing column keeps its default.
+// Parses a row that as_json() wrote, in this or in an older version of the program. A missing column keeps its default.
 SeriesRow row_from(const nlohmann::ordered_json& object);
 
 }  // namespace chorale::bench

@@ -11,7 +11,7 @@
 
 namespace chorale::bench {
 
-// Throws a usage error if there are too many ranks, or no network between hosts.
+// Throws a usage error if there are too many ranks, or if there is no network between hosts.
 Outcome simulate(const Sweep& sweep, const std::string& backend, const Session& session);
 
 }  // namespace chorale::bench

@@ -19,8 +19,8 @@ struct Sweep {
   TuningTable tuning = {};  // the tuning table that `auto` uses
   Machine machine = {};
   int threads = 2;         // ranks of the threads backend
-  std::int64_t order = 1;  // seed of the random order of measurement; 0: in the order of the rows
-  bool together = false;   // rows with equal BenchCase::question() form a group; a stop discards incomplete groups
+  std::int64_t order = 1;  // seed of the random order of measurement; if it is 0, rows keep their order
+  bool together = false;   // rows with equal BenchCase::question() are measured as one group; a stop discards partial groups
 };
 
 // The result of run(), which is collective. Rank 0 gets `series`; every rank gets `rows`, the number of rows to measure.
@@ -28,7 +28,7 @@ struct Outcome {
   std::vector<Series> series;
   std::int64_t rows = 0;
   bool stopped = false;                    // true: a signal ended run(), and `series` has only the completed series
-  std::vector<OtherWork> others = {};      // on rank 0, for each rank: work of other programs; empty if all is simulated
+  std::vector<OtherWork> others = {};      // on rank 0: load of other programs, by rank; empty if all is simulated
   std::vector<std::string> unusable = {};  // "nccl: no NVIDIA driver on this machine", for each backend that cannot run
   std::string busy = {};                   // on rank 0: the load of other programs, if it was large enough for a warning
   bool simulated() const;                  // whether all series are in virtual time

@@ -79,7 +79,7 @@ TextColumn time_column(const std::string& heading, double SeriesRow::*seconds) {
   return {heading, "us", [seconds](const SeriesRow& row) { return cell_of(1e6 * row.*seconds); }};
 }
 
-// Prints at most three decimals, so that small sizes do not widen the column.
+// Prints at most three decimals, so that small bandwidths do not widen the column.
 TextColumn bandwidth_column(const std::string& heading, double SeriesRow::*bandwidth) {
   return {heading, "GB/s", [bandwidth](const SeriesRow& row) -> std::string {
             const double value = row.*bandwidth / 1e9;
@@ -95,7 +95,8 @@ TextColumn algorithm_column(const Group& rows) {
           }};
 }
 
-// Half the width of the median's interval, as a percentage of the median. Above 100 %, the interval itself.
+// Returns half the width of the median's interval, as a percentage of the median. If it exceeds 100 %, returns the interval
+// itself.
 std::string percent_of_time(const SeriesRow& row) {
   const double time = row.median, half = (row.ci_high - row.ci_low) / 2;
   if (!(time > 0) || row.repetitions == 1) return "-";
@@ -106,7 +107,7 @@ std::string percent_of_time(const SeriesRow& row) {
   return fmt::format("{:.{}f}", 100 * half / time, half < 0.1 * time ? 1 : 0);
 }
 
-// The heading of the column states whether ± describes the calls of one launch, or several launches.
+// The heading states whether the column ± is the spread of the calls in one launch, or the spread of several launches.
 TextColumn spread_column(const Group& rows) {
   return {rows[0]->launches == 1 ? "calls" : "launches", "± %", percent_of_time};
 }
@@ -138,8 +139,8 @@ std::vector<Group> kinds_of(const Group& rows) {
   });
 }
 
-// Returns the table of one kind of call. Columns without values are left out. If rows are compared, the predictions and
-// ceilings are left out too, so that the table fits into 80 columns. JSON and CSV contain them.
+// Returns the table of one kind of call. Columns without values are left out. A table that compares rows also lacks the
+// predictions and ceilings, so that it fits into 80 columns. JSON and CSV have these columns.
 TextTable table_of(const Group& rows) {
   const std::vector<Group> sizes = grouped(rows, &SeriesRow::bytes);
   std::vector<TextColumn> columns{plain("bytes", "", &SeriesRow::bytes)};

@@ -16,7 +16,7 @@
 
 namespace chorale::bench {
 
-// `columns`: the width of the screen, for text; 0: no limit.
+// `columns`: the width of the screen, which limits text only; 0 means no limit.
 std::string print(const Rows& rows, const std::string& format, std::size_t columns);
 
 bool shows_ranges(const Rows& rows);       // whether a cell of the column ± is a range: "1–44"
@@ -24,7 +24,7 @@ bool shows_predictions(const Rows& rows);  // whether a printed table has a colu
 
 // The file for the rows of a collective: all_reduce.csv.
 std::filesystem::path table_file(const std::filesystem::path& folder, const std::string& collective);
-// Writes one file for each collective, and returns their paths.
+// Writes one file for each collective, and returns the paths of the files.
 std::vector<std::filesystem::path> write_tables(const Rows& rows, const std::filesystem::path& folder);
 
 }  // namespace chorale::bench

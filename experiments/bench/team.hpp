@@ -1,6 +1,6 @@
-// The ranks that measure together. They need a barrier that does not depend on the backend, and a gather of the times. Ranks
-// that are processes use MPI. Ranks that are threads spin on a shared counter. If they slept, some would leave the barrier
-// long after the others, and the measured time would include this delay.
+// The ranks that measure together. A team needs a barrier that does not depend on the backend, and a gather of the times.
+// Ranks that are processes use MPI. Ranks that are threads spin on a shared counter. If these threads slept, some of them
+// would leave the barrier long after the others, and the measured time would include this delay.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -18,7 +18,7 @@ class BenchTeam {
   virtual void barrier() = 0;
   virtual std::vector<double> gather(const std::vector<double>& mine) = 0;  // to rank 0, in rank order
   virtual double broadcast(double value) = 0;                               // returns rank 0's value
-  bool any(bool mine);                                                      // whether `mine` is true on some rank
+  bool any(bool mine);                                                      // whether at least one rank passes true
 };
 
 class ProcessTeam final : public BenchTeam {

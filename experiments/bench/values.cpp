@@ -9,10 +9,10 @@
 namespace chorale::bench {
 namespace {
 
-constexpr std::int64_t piece = 1024;  // number of elements per pass; they fit into the L1 cache
+constexpr std::int64_t piece = 1024;  // number of elements per pass; one pass fits into the L1 cache
 
-// Two rounds of multiply and shift mix every bit of rank, index and round into the upper bits. Compilers vectorize loops
-// over this function.
+// Two multiplications and shifts mix every bit of the rank, the index and the round into the upper bits of the hash.
+// Compilers vectorize loops over this function.
 std::uint32_t hash(std::uint32_t salt, std::int64_t index) {
   auto x = static_cast<std::uint32_t>(index) * 0x9E3779B1u + static_cast<std::uint32_t>(index >> 32) + salt;
   x = (x ^ x >> 15) * 0x2C1B3C6Du;
@@ -20,7 +20,7 @@ std::uint32_t hash(std::uint32_t salt, std::int64_t index) {
   return x ^ x >> 15;
 }
 
-// One of `choices` integers, starting at `low`.
+// Maps random bits to an integer from `low` to `low` + `choices` − 1.
 int pick(std::uint32_t bits, int low, int choices) {
   return low + static_cast<int>((bits >> 16) * static_cast<std::uint32_t>(choices) >> 16);
 }
@@ -66,7 +66,7 @@ void Values::fill(int rank, const Slice& x, std::int64_t first) const {
   });
 }
 
-// Computes the results as integers. The caller then divides averages, and reduces u8 values modulo 256.
+// Computes the results as exact integers. For an average, the caller divides them; for u8, it reduces them modulo 256.
 void Values::expect(int rank, std::int64_t first, bool is_unsigned, std::span<int> into) const {
   if (reduces(what)) {
     int next[piece];

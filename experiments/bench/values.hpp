@@ -25,7 +25,7 @@ struct Values {
   Redop op = Redop::sum;
   int ranks = 1;
   int root = 0;
-  std::int64_t block = 0;  // elements per rank, if the collective divides its vector into blocks
+  std::int64_t block = 0;  // number of elements in a rank's block, for collectives that divide their vector
   std::uint32_t round = 0;
 
   // Fills a rank's input. The input is the part of the full vector that starts at element `first`.

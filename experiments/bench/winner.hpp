@@ -1,6 +1,6 @@
 // Chooses the algorithm that `tune` writes for one case, such as all_reduce of 4 KiB on 2 ranks. The fastest algorithm is
-// chosen, unless its lead over the usual algorithm can be noise. The usual algorithm is the one that `auto` uses without a
-// tuning table. This rule keeps a busy machine from changing a choice by chance.
+// chosen, unless its lead over the usual algorithm can be noise. Without a tuning table, `auto` uses the usual algorithm.
+// This rule keeps a busy machine from changing a choice by chance.
 //
 //   direct (usual)   ├────┤                  ring (usual)            ├────┤
 //   one_shot       ├───┤       direct        direct       ├───┤               direct
@@ -14,8 +14,8 @@
 
 namespace chorale::bench {
 
-// `series`: at least one series; all series are for the same case. If none of them ran the usual algorithm, the fastest is
-// chosen.
+// `series`: at least one series; all series are for the same case. If no series ran the usual algorithm, the fastest
+// algorithm is chosen.
 Tuned winner_of(const std::vector<const Series*>& series, const Choice& usual);
 
 }  // namespace chorale::bench

@@ -1,7 +1,7 @@
-// `chorale bench OPS` times collectives on any backends and algorithms, over sizes, types, operators and roots, in place and
-// out of place. It checks every element of the results in the checked calls (bench/measure.hpp). The exit code is 3 if an
-// element was wrong, and 2 if no requested combination can run. After SIGINT or SIGTERM, the complete rows are printed and
-// recorded.
+// `chorale bench OPS` times collectives for each requested combination of backend, algorithm, size, type, operator and root,
+// in place and out of place. The command checks every element of the results in the checked calls (bench/measure.hpp). The
+// exit code is 3 if an element was wrong, and 2 if no requested combination can run. After SIGINT or SIGTERM, the complete
+// rows are printed and recorded.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -140,7 +140,8 @@ class BenchCommand final : public Command {
                                       : static_cast<int>(found.done < found.all ? Exit::runtime : Exit::ok);
   }
 
-  // Says where the records are. If the format is for programs, this line is written to stderr, because programs read stdout.
+  // Prints a line with the paths of the records. If the tables are for programs, this line is written to stderr, because
+  // programs read stdout.
   void say_record(const std::vector<std::string>& files) const {
     std::fflush(stdout);
     std::FILE* const stream = format_ == "text" ? stdout : stderr;
@@ -156,7 +157,7 @@ class BenchCommand final : public Command {
         numbers, (recorded ? "the complete ones are printed and recorded: " : "") + std::string("start it again for all"));
   }
 
-  // Prints notes. A note that is wider than the terminal is continued on the next line.
+  // Prints notes, wrapped to the width of the terminal.
   static void say(const std::string& notes) { fmt::print("{}", notes_within(notes, screen_columns())); }
 
   static bool tell_wrong(std::int64_t elements) {

@@ -76,7 +76,7 @@ const std::vector<CommandRow>& all_commands() {
 
 namespace {
 
-// Suggests a replacement for an unknown command. Users of other programs may type the name of such a program, for example
+// Suggests a replacement for an unknown command. Users of other programs can type the name of such a program, for example
 // all_reduce_perf.
 std::string instead_of(const std::string& name, const std::vector<std::string>& names) {
   if (name.starts_with("-")) return fmt::format("name a command first: {} train {} …", program(), name);

@@ -1,6 +1,6 @@
 // `chorale compare` runs several configurations in one launch. The configurations run one after the other, in a new random
-// order for each repetition, so that other load on the machine affects all of them. At the end, compare prints a table and
-// writes one record with all runs.
+// order for each repetition, so that other load on the machine affects all configurations. At the end, compare prints a
+// table and writes one record with all runs.
 //
 //   mpirun -np 4 build/chorale compare strategies                                    a suite that comes with the program
 //   mpirun -np 4 build/chorale compare mine.toml                                     a suite: a file that lists the runs
@@ -9,9 +9,9 @@
 //
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: one folder per run
 //
-// A run with fewer ranks than were started uses the first ranks, while the other ranks sleep. If a run cannot start, for
-// example because of too little memory, its row says why. If a run fails, some ranks can still be inside a collective. The
-// failed run therefore ends the launch, and writes failure.txt to its folder. --resume converts this file to a row, and
+// A run that needs fewer ranks than the launch has uses the first ranks, while the other ranks sleep. If a run cannot start,
+// for example because of too little memory, its row says why. If a run fails, some ranks can still be inside a collective.
+// The failed run therefore ends the launch, and writes failure.txt to its folder. --resume converts this file to a row, and
 // continues with the other runs.
 #include <fmt/format.h>
 
@@ -130,7 +130,7 @@ class Compare final : public Command {
     std::vector<std::vector<std::string>> values;
     for (const Repetition& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
     std::optional<SuiteSummary> summary;
-    std::string left;  // a character per turn (a repetition of a run): 'x' if it must run, '.' if it is finished
+    std::string left;  // one character per turn (a repetition of a run): 'x' if the turn must run, '.' if it is done
     if (speaks) {
       record.recorder->text("config", "suite", suite_.text);
       record.recorder->text("config", "question", suite_.question);
@@ -187,8 +187,8 @@ class Compare final : public Command {
                     "write it into the suite, under [[runs]], or use --layouts dp4,tp4 instead of a suite");
   }
 
-  // Prepares the comparison that --resume continues. It must have as many ranks as before. Options that are not given keep
-  // the values of the earlier launch.
+  // Prepares the comparison that --resume continues. This launch must have as many ranks as the earlier launch. Options in
+  // `kept_by_resume` that are not given keep their earlier values.
   void take_up(const Launch& launch) {
     resume_ = fs::weakly_canonical(resume_).string();  // runs/latest can point to a different run later
     const fs::path folder = resume_;
@@ -231,7 +231,7 @@ class Compare final : public Command {
     for (std::size_t t = 0; t < turns.size(); ++t) {
       if (left[t] != 'x') continue;
       const std::string goes_on = pace.may_begin(turns[t].round) ? "yes" : "";
-      if (mpi::broadcast(runtime.world(), goes_on).empty()) {  // by the clock of rank 0
+      if (mpi::broadcast(runtime.world(), goes_on).empty()) {  // the clock of rank 0 decides
         no_time_from_ = turns[t].round;
         return checks ? Exit::ok : Exit::check;
       }
@@ -244,7 +244,7 @@ class Compare final : public Command {
       if (!outcome.trouble.empty()) record.log.warn("{}: {}", turns[t].id(), outcome.trouble);
       mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks leave their cores to the other ranks
       const fs::path file = record.folder / turns[t].id() / "run.h5";
-      // A command that handles a signal consumes it. In that case, only the command's record says that the run was stopped.
+      // A command that handles a signal consumes it. After that, only the command's record says that the run was stopped.
       const bool stopped =
           outcome.stopped || signals_->pending() || (summary && outcome.trouble.empty() && status_of(file) == "stopped");
       const bool stops = !mpi::ranks_where(runtime.world(), stopped).empty();
@@ -323,7 +323,7 @@ class Compare final : public Command {
   std::int64_t fill_memory_ = 0;
   double budget_ = 0;
   bool warned_of_overrun_ = false;
-  std::int64_t rounds_ = 0, no_time_from_ = 0;  // no_time_from_: the first round that the budget excludes; 0: none
+  std::int64_t rounds_ = 0, no_time_from_ = 0;  // no_time_from_: the first round that the budget excludes; 0 if all fit
   std::vector<int> cpus_;                       // on rank 0: the CPUs of all ranks on its host
   Suite suite_;
   std::vector<std::vector<std::string>> values_;  // [r][v]: the value of the v-th varied setting in run r

@@ -6,7 +6,7 @@
 //   chorale train --dtype b⇥                   completes a value of --dtype; a file name for --data
 //   chorale train --la⇥                        completes an option of the command
 //   chorale train --layout dp2.t⇥              completes a part of a layout
-//   chorale show all_r⇥                        completes words that the command takes, such as collectives, and file names
+//   chorale show all_r⇥                        completes positional arguments, such as collectives and file names
 #include <fmt/format.h>
 
 #include "experiments/common/command.hpp"
@@ -18,8 +18,8 @@ namespace chorale {
 namespace {
 
 // The shell script that `completion` prints. bash splits words at = and : (--dtype=bf16, simulated:selene). The script
-// therefore joins the parts of the last word, and removes from the completions the part that bash already has (`kept`). In a
-// list such as a,b,c or tp=shm,dp=ucx it completes the last element, and in a layout such as dp2.tp2 the last part.
+// therefore joins the parts of the last word, and removes the part that bash already has (`kept`) from the completions. The
+// script completes the last element of a list such as a,b,c or tp=shm,dp=ucx, and the last part of a layout such as dp2.tp2.
 constexpr const char* script = R"(# Completion of chorale's commands, made by `chorale completion`.
 _chorale() {{
   local command=${{COMP_WORDS[1]}} at=$COMP_CWORD current=${{COMP_WORDS[COMP_CWORD]}} previous last kept
@@ -53,7 +53,7 @@ _chorale_words() {{
 complete -o filenames -F _chorale chorale
 )";
 
-// Completes the text after the last character that is one of `separators`.
+// Returns shell code that completes the text after the last character in `separators`.
 std::string from_words(const std::vector<std::string>& words, const char* separators = ",=") {
   return fmt::format(R"(COMPREPLY=($(compgen -P "${{current%"${{current##*[{1}]}}"}}" -W "{0}" -- "${{current##*[{1}]}}")))",
                      join(words, " "), separators);

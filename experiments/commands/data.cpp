@@ -75,7 +75,7 @@ class Data final : public Command {
   struct Action {
     std::string_view name;
     bool wants_file;
-    const char* ending;  // extension of the file that the action writes; null: none
+    const char* ending;  // extension of the file that the action writes; null if it writes none
     void (Data::*work)(Session&);
   };
   static const Action actions[4];

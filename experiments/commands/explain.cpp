@@ -1,5 +1,5 @@
-// `chorale explain runs/latest` names the dead or hung rank that ended a run, and the last calls of every rank. It reads the
-// files that the guards of the hosts wrote when the run ended (src/base/guard/).
+// `chorale explain runs/latest` names the dead or hung rank that ended a run, and the last calls of every rank. The command
+// reads the files that the guard processes of the hosts wrote when the run ended (src/base/guard/).
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // `chorale info` shows the features that were built in. For each feature it says whether the feature works on this machine,
-// or why not. Under mpirun it also shows where the ranks run. With --layout it draws instead the ranks on their hosts, and
+// or why not. Under mpirun it also shows where the ranks run. With --layout it instead draws the ranks on their hosts, and
 // says which axes of the layout cross hosts. With --run-dir it also makes a run folder whose record has facts about the
 // build and the ranks.
 #include <fmt/format.h>
@@ -123,7 +123,7 @@ std::string cell_of(const Json& value, const std::string& name = "") {
 
 std::string heading(const std::string& name) { return name.substr(0, std::min(name.find("_bytes"), name.find("_seconds"))); }
 
-// Prints words after a heading, on as many lines as the screen needs.
+// Prints a heading and then text, wrapped to the width of the screen.
 void print_words(const std::string& head, const std::string& words) {
   fmt::print("{}", paragraph(head, words, screen_columns()));
 }
@@ -197,8 +197,9 @@ class Info final : public Command {
   }
 
  private:
-  // The pinning to draw if there is no launch. Its ranks are on the hosts of --hosts, or on one host if a single process
-  // draws a layout of several ranks. In a launch, the topology is not known yet, so it stays empty.
+  // If there is no launch, returns the ranks to draw, with their hosts. These ranks are on the hosts of --hosts, or on one
+  // host if a single process draws a layout of several ranks. In a launch, the topology is not known yet, so `topology`
+  // stays empty.
   Pinning imagined(const Launch& launch) const {
     Pinning pinning{.layout = parse_layout(layout_, 0)};
     const bool launched = hosts_.empty() && launch.size > 1;

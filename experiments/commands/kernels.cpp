@@ -1,12 +1,12 @@
 // `chorale bench kernels` shows how a training step spends its time. Each rank trains the complete model on made-up tokens
-// and times its kernels. Rank 0 prints the kernels of its fastest step, each with a reference:
+// and times its kernels. Rank 0 prints the kernels of its fastest step, each with a reference time:
 //
 //   reference = max(flops / peak of matrix products, bytes / copy rate)
 //
-// The peak is the one that MFU is computed with (train/product_peak.hpp). The copy rate is measured with copies that touch
-// as many bytes as a call of the kernel. A kernel can be faster than its reference, because an update in place costs less
-// than a copy, and because the operands of the kernel can be in a faster cache. The last row is the time between kernels.
-// Device kernels and communication are not included.
+// MFU is computed with the same peak (train/product_peak.hpp). The copy rate is measured with copies that touch as many
+// bytes as a call of the kernel. A kernel can be faster than its reference time for two reasons: an update in place costs
+// less than a copy, and the kernel's operands can be in a faster cache. The last row is the time between kernels. Device
+// kernels and communication are not included.
 //
 //   build/chorale bench kernels --preset nano --dtype bf16
 //   mpirun -np 2 build/chorale bench kernels --preset nano        two ranks that share caches and memory

@@ -59,7 +59,7 @@ std::string help(const CommandRow& row, const Options& options) {
   return text;
 }
 
-// Answers `help` and `help COMMAND`.
+// Returns the output of `help` and `help COMMAND`.
 std::string help_for(const std::vector<std::string>& words) {
   if (words.size() == 2) return overview();
   if (words.size() > 3)
@@ -133,9 +133,9 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
   return command->run(session);
 }
 
-// Usually every rank finds the same error, and rank 0 prints it. When rank 0 exits, the launcher ends the other ranks. These
-// ranks wait here, so that they are ended before they print. If rank 0 found no error, one rank of each host prints the
-// error.
+// Usually every rank finds the same error, and rank 0 prints it. When rank 0 exits, the launcher ends the other ranks. The
+// other ranks wait here, so that the launcher ends them before they print. If rank 0 found no error, one rank of each host
+// prints the error.
 bool prints_refusal(const Launch& launch) {
   constexpr double patience_seconds = 2;
   if (launch.rank == 0) return true;

@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// A list with more choices does not fit on a line, so it gets spaces at which troff may break it.
+// A list with more choices does not fit on a line, so it gets spaces at which troff can break it.
 constexpr std::ptrdiff_t most_choices_of_a_word = 8;
 
 // Escapes text so that troff prints it unchanged: backslashes, minus signs, and a period or apostrophe that begins the text.
@@ -30,7 +30,7 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-// Converts an example to the installed program, by removing the build folder.
+// Removes the build folder from an example, so that it runs the installed program.
 std::string example(std::string command) {
   constexpr std::string_view built_in = "build/";
   if (const auto at = command.find(built_in); at != std::string::npos) command.erase(at, built_in.size());

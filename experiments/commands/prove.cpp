@@ -1,8 +1,9 @@
 // `chorale prove` proves that exact numerics give bit-identical results on every layout. In one launch, every legal layout
 // of 1 to n ranks trains the same model on the same data. After every step, the loss, gradients, weights and moments are
-// compared with those of a run on one rank. If anything differs, prove names the step, the tensor and its collectives, and
-// exits with 3. If a layout fails, prove names the rank and the reason, continues with the other layouts, and exits with 1.
-// If a signal stops it, prove reports the complete layouts, and exits with 1, or with 3 if one of them differs.
+// compared with a run on one rank. If anything differs, prove names the step, the tensor and the collectives that can be the
+// cause, and exits with 3. If a layout fails, prove names the rank and the reason, continues with the other layouts, and
+// exits with 1. If a signal stops prove, it reports the finished layouts. It then exits with 3 if one of them differs,
+// otherwise with 1.
 //
 //   mpirun -np 8 build/chorale prove --layouts all --steps 10
 //   mpirun -np 8 build/chorale prove --layouts dp2.tp2.pp2 --vary algorithm,schedule
@@ -129,8 +130,8 @@ class Prove final : public Command {
  private:
   Layout plain_layout() const { return {.order = train::order_of(order_)}; }
 
-  // Determines the memory limit. The reference run trains the complete model on one rank, so NoRoom is thrown if it does not
-  // fit.
+  // Determines the memory limit. The reference run trains the complete model on one rank. If the model does not fit there,
+  // throws NoRoom.
   void require_room_for_one(const mpi::Runtime& runtime) {
     if (!device_.asked()) memory_.settle(runtime);
     const auto options_on = [&](const Layout& layout) { return flags_.on(layout, {.memory_limit = memory_.bytes()}); };
@@ -139,16 +140,16 @@ class Prove final : public Command {
                    "every layout is compared with one rank alone: use a smaller model or batch");
   }
 
-  // Collective. The ranks of a layout agree after each step, not only after the last step. The reason is that launchers kill
-  // ranks about one second after asking them to end.
+  // Collective. The ranks of a layout agree after each step whether to stop, because launchers kill ranks about one second
+  // after asking them to end.
   bool any_told_to_stop(Axis& world) {
     told_to_stop_ = told_to_stop_ || signals_->pending();
     const std::vector<std::string> all = world.exchange(told_to_stop_ ? "stop" : "-");
     return told_to_stop_ = std::ranges::count(all, "stop") > 0;
   }
 
-  // Trains until the last step, an error, or a request to stop. After an error it tells the other ranks of the layout that
-  // this rank has stopped, so that they do not wait for it.
+  // Trains until the last step, an error, or a request to stop. After an error, tells the other ranks of the layout not to
+  // wait for this rank.
   History train(const TrainingOptions& options, Mesh mesh, Memory& memory, const ReadSamples& read, Clock& clock) {
     History history;
     const double began = clock.seconds();
@@ -160,8 +161,8 @@ class Prove final : public Command {
         const StepResult result = training->step(read);
         if (flight_) flight_->heartbeat();
         history.steps.push_back({result.loss, result.gradient_norm, gradient_fingerprint(*training)});
-        // Taking the fingerprint of the states waits for a delayed update. In this case it is taken only after the last
-        // step, so that the update can overlap the next step.
+        // Taking the fingerprint of the states waits for a delayed update. With delayed updates, the fingerprint is
+        // therefore taken only after the last step, so that each update can overlap the next step.
         if (options.update != UpdateTime::delayed || training->steps() == steps_)
           history.steps.back().prints.merge(fingerprint(*training));
         if (any_told_to_stop(training->mesh().world())) break;
@@ -282,7 +283,7 @@ class Prove final : public Command {
         seen = train(row.options, Mesh(row.layout, part, row.algorithms), part.memory(), reader_of(row), session.clock);
         if (!seen.failure.empty())  // printed immediately, in case the failure hangs the launch
           fmt::print(stderr, "prove: {} failed on rank {}: {}\n", to_string(row.layout), runtime.rank(), seen.failure);
-        if (runtime.rank() % ranks > 0) seen.steps.clear();  // the layout's first rank has the same steps
+        if (runtime.rank() % ranks > 0) seen.steps.clear();  // only a layout's first rank reports its steps
       }
     }
     mpi::sleep_until_all(runtime.world(), session.clock);  // idle ranks sleep, so that the other ranks can use their cores
@@ -311,11 +312,11 @@ class Prove final : public Command {
   train::ComputeDevice device_;
   std::vector<std::string> layouts_{"all"}, vary_, combine_;
   std::int64_t steps_ = 10;
-  double expected_ = 0;  // seconds
+  double expected_ = 0;  // predicted duration in seconds
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};
   std::string run_dir_ = "runs";
   std::optional<Signals> signals_;
-  Flight* flight_ = nullptr;  // the flight recorder of this rank; may be null
+  Flight* flight_ = nullptr;  // the flight recorder of this rank; can be null
   bool told_to_stop_ = false;
 };
 

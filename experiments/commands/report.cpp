@@ -5,7 +5,7 @@
 //   report run.h5 --svg DIR            its figures, one SVG file each
 //   report run.h5 --tensorboard DIR    event files for TensorBoard, one per run
 //   report A.h5 B.h5 --compare         the differences of their conditions, then of each common metric
-//   report new.h5 --check old.h5       the same; exits with 3 if a speed fell past the threshold and by more than chance
+//   report new.h5 --check old.h5       the same; exits with 3 if a speed fell significantly and beyond the threshold
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -99,7 +99,7 @@ class Report final : public Command {
     report::leave_out_repeated(reference_);
     share_ = share_in(threshold_);
     if (html_ || compare_ || !reference_.empty() || !tensorboard_.empty() || !svg_.empty())
-      return;  // these options read the records as runs
+      return;  // with these options, the records are read as runs
     for (const std::string& file : files_)
       if (!report::is_csv(file)) records_.push_back({file, Reader(file)});
     for (const report::RecordFile& record : records_)
@@ -179,7 +179,7 @@ class Report final : public Command {
 
   int write_pictures() const {
     const auto pictures = report::figure_files_of(report::read_records(files_, warm_up_, metric_));
-    std::error_code trouble;  // ignored, because writing the files fails if the folder cannot be made
+    std::error_code trouble;  // ignored: if the folder cannot be made, writing the files reports it
     fs::create_directories(svg_, trouble);
     for (const report::FigureFile& picture : pictures) {
       const fs::path file = fs::path(svg_) / picture.file;
@@ -193,7 +193,7 @@ class Report final : public Command {
   }
 
   // Prints the conditions that differ, then the table. With formats other than text, only the table is written to stdout,
-  // because programs read it.
+  // because programs read stdout.
   report::Comparison compared(const std::vector<std::string>& one, const std::vector<std::string>& other) const {
     const auto before = report::read_records(one, warm_up_), after = report::read_records(other, warm_up_);
     if (const std::string how = report::how_equal(one, other); !how.empty())

@@ -1,7 +1,7 @@
-// `chorale show COLLECTIVE ALGORITHM` shows the schedules of an algorithm without running them. It prints the contents of
-// every rank after each round, the number of elements sent, the cost, and the order of the sums. --steps prints one line per
-// step. --svg writes a space-time diagram. Without an algorithm, show lists all algorithms of the collective with their
-// costs. `show pipeline SCHEDULE` does the same for pipeline schedules.
+// `chorale show COLLECTIVE ALGORITHM` shows the schedules of an algorithm without running them. The command prints the
+// contents of every rank after each round, the number of elements sent, the cost, and the order of the sums. The option
+// --steps prints one line per step. The option --svg writes a space-time diagram. Without an algorithm, show lists all
+// algorithms of the collective with their costs. `show pipeline SCHEDULE` does the same for pipeline schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class Show final : public Command {
   }
 
   int run(Session&) override {
-    if (!svg_.empty()) write_svg();  // first, so that a failure prints nothing else
+    if (!svg_.empty()) write_svg();  // first, so that nothing is printed if writing fails
     if (of_pipeline())
       fmt::print("{}", answer_in_text(question(), steps_));
     else if (words_.size() == 2)
@@ -130,7 +130,7 @@ class Show final : public Command {
       usage_error("the collective comes first", fmt::format("\"{}\" was given", join(words_, " ")),
                   fmt::format("{} show {} {}", program(), words_[1], words_[0]));
     const std::string words = join(words_, " ");
-    std::vector<std::string> own = known;  // only those of the given collective
+    std::vector<std::string> own = known;  // the known algorithms of the given collective
     std::erase_if(own, [&](const std::string& name) { return !name.starts_with(words_[0] + " "); });
     usage_error(fmt::format("no {} \"{}\"", words_.size() == 2 ? "algorithm" : "collective", words),
                 "there are " + join(own.empty() ? known : own, ", "), did_you_mean(words, known, otherwise()));

@@ -92,7 +92,7 @@ class Tune final : public Command {
     std::map<Question, std::vector<const Series*>> answers;
     for (const Series& series : all) {
       const BenchCase& row = series.row;
-      if (series.wrong > 0) continue;  // a series with wrong results does not count
+      if (series.wrong > 0) continue;  // series with wrong results are ignored
       answers[row.question()].push_back(&series);
     }
     TuningTable table = known();
@@ -156,7 +156,7 @@ class Tune final : public Command {
     if (begin_->source == Source::other) asked_.wanted.begin = 1 << 10;
     if (factor_->source == Source::other) asked_.wanted.factor = 5;
     if (end_->source == Source::other && !launch.one_host())
-      asked_.wanted.end = 4 << 20;  // the cost per byte of a link does not fall for longer vectors
+      asked_.wanted.end = 4 << 20;  // enough, because longer vectors do not lower a link's cost per byte
   }
 
   int run_calibration(Sweep& sweep, const Session& session) {

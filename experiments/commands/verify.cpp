@@ -1,9 +1,10 @@
-// `chorale verify` proves that every collective algorithm is correct on 1 to 64 ranks (--ranks). Words select the
-// algorithms: `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, vectors of 0, 1, p−1, p and 2p+1 elements are
-// tried, for p up to 16 also 7p+3, and blocks of unequal sizes. Calls are in place and out of place, schedules have one or
-// several chunks, and ranks are on one or several hosts. With --hosts 2,3,1, verify tries only these hosts. It prints one
-// line per algorithm, and a total. If a proof fails, verify names rank, step and element, and exits with 3. Pipeline
-// schedules are proved in the same way, for many numbers of stages, micro-batches and chunks.
+// `chorale verify` proves that every collective algorithm is correct on 1 to 64 ranks (--ranks). Positional arguments select
+// the algorithms: `verify all_reduce ring bruck`, `verify pipeline`. With p ranks, verify tries vectors of 0, 1, p−1, p and
+// 2p+1 elements and blocks of unequal sizes. For p up to 16, it also tries 7p+3 elements. Calls are in place and out of
+// place, schedules have one or several chunks, and ranks are on one or several hosts. With --hosts 2,3,1, verify tries only
+// these hosts. The command prints one line per algorithm, and a total. If a proof fails, verify names rank, step and
+// element, and exits with 3. Pipeline schedules are proved in the same way, for many numbers of stages, micro-batches and
+// chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,10 +28,10 @@
 namespace chorale {
 namespace {
 
-// Pipeline schedules are proved up to these sizes.
+// The largest sizes for which pipeline schedules are proved.
 constexpr std::int64_t most_stages = 8, most_micro_batches = 16, most_chunks = 3;
 
-// One collective call, from the view of every rank.
+// One collective call: the problem of every rank.
 struct CallOnAllRanks {
   std::vector<Problem> ranks;
   int chunks = 1;
@@ -88,7 +89,8 @@ bool knows_hosts(const Algorithm& algorithm, int size) {
   return text({}) != text(placements(size).back());
 }
 
-// `hosts` comes from --hosts. If it is empty, several placements are tried for algorithms that depend on the placement.
+// `hosts` has the hosts of --hosts. Without --hosts, several placements are tried for each algorithm that depends on the
+// placement.
 std::vector<CallOnAllRanks> calls_for(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
   const Collective what = algorithm.what;
   std::vector<CallOnAllRanks> calls;
@@ -134,8 +136,8 @@ struct Verdict {
   double seconds = 0;
 };
 
-// The proof of one algorithm or pipeline schedule, which is a row of their tables. It has a task for each size (number of
-// ranks or stages), and the task proves all problems of that size.
+// The proof of one row: a collective algorithm or a pipeline schedule. The proof has a task for each size (number of ranks
+// or stages), which proves all problems of that size.
 struct VerifiedRow {
   const char* what;
   const char* name;
@@ -143,7 +145,7 @@ struct VerifiedRow {
   std::int64_t first, last;  // the smallest and the largest size
   std::function<Verdict(int size)> prove;
   Verdict verdict = {};
-  std::int64_t left = last - first + 1, flawed = last + 1;  // number of remaining tasks; the smallest size with a flaw
+  std::int64_t left = last - first + 1, flawed = last + 1;  // left: remaining tasks; flawed: smallest size with a flaw
 };
 
 // Returns the words that the command accepts, without duplicates: collectives and `pipeline`, and the names of their
@@ -155,8 +157,8 @@ std::vector<std::string> words_of(const std::vector<VerifiedRow>& rows, const ch
   return words;
 }
 
-// Keeps the rows that the words name. `verify all_reduce broadcast` names two collectives, `verify ring` every ring, and
-// `verify all_reduce ring direct` two algorithms of one collective.
+// Keeps the rows that the positional arguments `words` name. `verify all_reduce broadcast` names two collectives, `verify
+// ring` names every ring algorithm, and `verify all_reduce ring direct` names two algorithms of one collective.
 void keep_named(std::vector<VerifiedRow>& rows, const std::vector<std::string>& words) {
   const std::vector<std::string> collectives = words_of(rows, &VerifiedRow::what),
                                  algorithms = words_of(rows, &VerifiedRow::name);
@@ -229,9 +231,9 @@ class Verify final : public Command {
                   "leave out --hosts, or name a collective");
   }
 
-  // A proof on 64 ranks takes thousands of times as long as a proof on 2. Tasks therefore run in random order: the finished
-  // tasks are then a fair sample, from which the progress line estimates the remaining time. Rows are printed in the order
-  // of the tables.
+  // A proof on 64 ranks takes thousands of times as long as a proof on 2 ranks. Tasks therefore run in random order: the
+  // finished tasks are then a fair sample, from which the progress line estimates the remaining time. Rows are printed in
+  // the order of the tables.
   int run(Session& session) override {
     std::vector<std::pair<VerifiedRow*, int>> tasks;
     for (VerifiedRow& row : rows_)
@@ -263,8 +265,8 @@ class Verify final : public Command {
     return rows;
   }
 
-  // Runs a task. Of all flaws in a row, only the flaw on the fewest ranks is reported. Tasks with more ranks than a known
-  // flaw are therefore skipped.
+  // Runs a task. A row reports only the flaw with the smallest size. Tasks with a larger size than a known flaw are
+  // therefore skipped.
   static void take(VerifiedRow& row, int size, Clock& clock) {
     --row.left;
     if (size > row.flawed) return;

@@ -1,6 +1,6 @@
-// `chorale watch runs/latest` shows the live status of a run. It reads only metrics.jsonl, because a record cannot be opened
-// while it is written. On a terminal the status is redrawn every second; otherwise a line is printed every five seconds. The
-// command ends with the run, or on Ctrl-C.
+// `chorale watch runs/latest` shows the live status of a run. The command reads only metrics.jsonl, because a record cannot
+// be opened while it is written. On a terminal the status is redrawn every second; otherwise a line is printed every five
+// seconds. The command ends with the run, or on Ctrl-C.
 //
 //   chorale watch                     the newest run in runs/
 //   chorale watch runs/<suite>        the current run of the suite; ends with the suite
@@ -78,8 +78,8 @@ class Watch final : public Command {
     const watch::WatchedFiles place = watch::find_metrics(folder_);
     found_ = !place.shown.empty() && shown_.read(place.shown);
     const bool suite = !place.suite.empty() && suite_.read(place.suite);
-    // The runs of a suite use the ranks of the suite. So if a run was killed, the suite was killed too, unless it has
-    // written something since then.
+    // The runs of a suite use the ranks of the suite. If a run was killed, the suite was therefore killed too, unless the
+    // suite has written something since then.
     const bool killed = shown_.metrics().killed && shown_.written_at() >= suite_.written_at();
     return found_ && (suite ? suite_.metrics().ended() || killed : shown_.metrics().ended());
   }
@@ -95,7 +95,7 @@ class Watch final : public Command {
     else
       text = line(shown_.metrics(), view) +
              (over ? "the run has ended: " + escape_control(shown_.metrics().status) + "\n" : "");
-    if (!screen.terminal && !once_ && text == before_) return;  // does not repeat a line in a log file
+    if (!screen.terminal && !once_ && text == before_) return;  // a log file gets no repeated lines
     if (screen.terminal && !before_.empty())                    // overwrites the previous status, and clears the rest below
       fmt::print("\x1b[{}F\x1b[J", std::count(before_.begin(), before_.end(), '\n'));
     fmt::print("{}", text);

@@ -1,4 +1,5 @@
-// Builds the commands that messages recommend. Users can paste them into the shell that started this program.
+// Builds the commands that messages recommend. Users can paste the recommended commands into the shell that started this
+// program.
 #pragma once
 #include <cstdint>
 #include <string>

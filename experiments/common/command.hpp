@@ -2,7 +2,7 @@
 //
 //   declare   declares the options, so that they can be set, listed and explained
 //   check     throws usage errors before MPI starts: missing files, unwritable folders, layouts that do not fit the ranks.
-//             It must have the same result on every rank: a rank that continued alone would wait in MPI forever
+//             check must have the same result on every rank: a rank that continued alone would wait in MPI forever
 //   run       does the work; returns the exit code
 #pragma once
 #include <memory>
@@ -16,7 +16,7 @@
 namespace chorale {
 
 struct Session {
-  const Options& options;  // with the final values of all options
+  const Options& options;  // all options, with their final values
   const std::string& command_line;
   const std::string& log_level;  // log level of the console
   Clock& clock;
@@ -31,7 +31,7 @@ class Command {
   virtual std::vector<Preset> presets() const { return {}; }         // the values of --preset NAME
   virtual std::vector<ForeignConfig> foreign() const { return {}; }  // files of other programs that the command can read
   virtual void check(const Launch&) {}
-  virtual bool starts_ranks() const { return false; }  // if true, run() launches the ranks, and MPI stays off here
+  virtual bool starts_ranks() const { return false; }  // if true, run() launches ranks, and does not use MPI itself
   virtual int run(Session& session) = 0;
 };
 
@@ -50,11 +50,11 @@ const CommandRow& find_command(const std::string& name);  // throws a usage erro
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
 
 // A command with all its options, and with the options that every command has. `options` keeps pointers into `command` and
-// `log_level`, to which it writes the option values. So no copy of `options` may outlive this object.
+// `log_level`, to which it writes the option values. Thus no copy of `options` is allowed to outlive this object.
 struct DeclaredCommand {
   explicit DeclaredCommand(const CommandRow& row);
-  // Sets the options from all sources, and calls the command's check. `known`: the options of all commands. A path that the
-  // system refuses, such as one with too long a name, is a usage error.
+  // Sets the options from all sources, and calls the command's check. `known`: the options of all commands. If the operating
+  // system refuses a path, for example because its name is too long, throws a usage error.
   void take(const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
             const std::vector<std::string>& known, const Launch& launch);
   std::unique_ptr<Command> command;

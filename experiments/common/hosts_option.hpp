@@ -1,4 +1,5 @@
-// The option --hosts of commands that run without ranks. It pretends that ranks are on several hosts, and implies --ranks.
+// The option --hosts of commands that run without ranks. The option emulates several hosts for the ranks, and implies
+// --ranks.
 //
 //   --hosts 2,3,1      n0: ranks 0-1, n1: ranks 2-4, n2: rank 5
 #pragma once

@@ -32,7 +32,7 @@ bool has_tokenizer(const fs::path& folder) {
 std::string tokenizer_beside(const fs::path& model) {
   if (model.empty()) return "";
   std::error_code nowhere;
-  const fs::path path = fs::weakly_canonical(model, nowhere);  // runs/latest can soon point to a different run
+  const fs::path path = fs::weakly_canonical(model, nowhere);  // resolved now, because runs/latest can change later
   if (has_tokenizer(path)) return path.string();
   for (const fs::path& run : {path, path.parent_path(), path.parent_path().parent_path()})
     if (fs::exists(run / "checkpoints") && has_tokenizer(run / "tokenizer")) return (run / "tokenizer").string();
@@ -60,7 +60,7 @@ void keep_tokenizer(const std::string& name, const fs::path& folder, std::int64_
   if (fs::exists(folder / "tokenizer_config.json") || !(whole || of_gpt2))
     return;  // a lone tokenizer.model needs no configuration: transformers has a class for each model family
   // Without a configuration, transformers would use the tokenizer class of the model's family. That class expects special
-  // tokens that this vocabulary may lack.
+  // tokens that this vocabulary possibly lacks.
   const nlohmann::ordered_json config = {{"tokenizer_class", whole ? "PreTrainedTokenizerFast" : "GPT2Tokenizer"},
                                          {"clean_up_tokenization_spaces", false},
                                          {"model_max_length", positions}};

@@ -81,7 +81,7 @@ void MachineWatch::warn(Log& log) { say(log, first_look_, "is"); }
 std::vector<OtherWork> MachineWatch::finish(Log& log) {
   const std::vector<RankReading> ranks = gathered();
   const bool long_enough =
-      !ranks.empty() && ranks[0].after.at - ranks[0].before.at >= 1;  // else the kernel's ticks are too coarse
+      !ranks.empty() && ranks[0].after.at - ranks[0].before.at >= 1;  // at least 1 s, because the kernel's ticks are coarse
   if (long_enough) say(log, ranks, "was");
   std::vector<OtherWork> work = other_work(ranks);
   if (!long_enough && !first_look_.empty()) {

@@ -1,5 +1,5 @@
-// Measures how much of the run's hosts other programs use. If these programs disturb the run, prints a warning of one line.
-// Records the measurement. All members of MachineWatch are collective.
+// Measures and records the load of other programs on the run's hosts. If these programs disturb the run, prints a one-line
+// warning. All members of MachineWatch are collective.
 //
 //   MachineWatch watch(session);      measures for 0.1 s while no rank works; a suite measures once for all its runs
 //   watch.warn(log);                  "vm is busy: other programs use 1.6 of its 2 cores (load 3.1): …"
@@ -34,7 +34,7 @@ class MachineWatch {
   const std::string& warned() const { return warned_; }  // on rank 0: the load in the warning; "" if there was none
 
  private:
-  std::vector<RankReading> gathered() const;  // on rank 0: for every rank, `before_` and a second reading
+  std::vector<RankReading> gathered() const;  // on rank 0: the first and a second reading of every rank
   void say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense);
 
   const mpi::Runtime& runtime_;

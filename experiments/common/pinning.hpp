@@ -16,7 +16,7 @@ namespace chorale {
 struct Pinning {
   Layout layout;
   Topology topology;
-  std::vector<std::string> places;  // indexed by rank: "socket 0, cores 0-3"; empty for pretended hosts
+  std::vector<std::string> places;  // indexed by rank: "socket 0, cores 0-3"; empty for emulated hosts
 };
 
 std::string drawing_of(const Pinning& pinning);  // at most 80 columns

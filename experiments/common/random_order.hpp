@@ -1,5 +1,5 @@
-// The order in which the compared runs are executed. Each round has a new random order. So no run is always first, and no
-// run always follows the same run.
+// The order in which the compared runs are executed. Each round has a new random order. Thus no run is always first, and no
+// run always follows the same other run.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -15,7 +15,7 @@ inline std::vector<std::size_t> in_order(std::size_t count) {
   return order;
 }
 
-// Fisher–Yates. Unlike std::shuffle, it gives the same order with every standard library.
+// Shuffles by the Fisher–Yates method. Unlike std::shuffle, this function gives the same order with every standard library.
 inline std::vector<std::size_t> random_order(std::size_t count, std::mt19937_64& random) {
   std::vector<std::size_t> order = in_order(count);
   for (std::size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random() % i]);

@@ -113,7 +113,7 @@ std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Cloc
                      .clock_offset = theirs["offset"]});
   }
   for (RankFacts& rank : ranks)
-    if (rank.kernel == ranks[0].kernel) rank.clock_offset = 0;  // one clock per kernel; the measured offset is noise
+    if (rank.kernel == ranks[0].kernel) rank.clock_offset = 0;  // both use one clock; the measured offset is noise
   share_cores(ranks);
   return ranks;
 }
@@ -122,7 +122,8 @@ Topology topology_of(const std::vector<RankFacts>& ranks) {
   Topology topology;
   for (const RankFacts& rank : ranks) {
     topology.host_of.push_back(static_cast<int>(rank.host_number));
-    if (rank.host_number == topology.hosts()) topology.names.push_back(rank.host);  // hosts are numbered by first rank
+    if (rank.host_number == topology.hosts())
+      topology.names.push_back(rank.host);  // hosts are numbered in the order of their first ranks
   }
   return topology;
 }

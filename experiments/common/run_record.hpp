@@ -1,5 +1,5 @@
-// All commands that record a run use this file. It gathers facts from every rank, and makes the run's folder. The record in
-// this folder begins with facts about the run, its configuration and its ranks.
+// Functions for all commands that record a run. These functions gather facts from every rank, and make the run's folder. The
+// record in this folder begins with facts about the run, its configuration and its ranks.
 #pragma once
 #include <exception>
 #include <filesystem>
@@ -28,7 +28,7 @@ struct RankFacts {
   double clock_offset = 0;      // seconds; the rank's clock + clock_offset = rank 0's clock
 };
 
-// Collective; rank 0 gets the facts of all ranks, the other ranks an empty list.
+// Collective. Rank 0 gets the facts of all ranks; the other ranks get an empty list.
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock);
 
 Topology topology_of(const std::vector<RankFacts>& ranks);
@@ -46,7 +46,7 @@ struct RunRecord {
 void keep_reason(RunRecord& run, const std::exception& error);
 
 // Called on rank 0 only. Opens a record in the existing `folder`, and writes the facts of the run, its configuration and its
-// ranks. If `takes_over` is set, it can replace a record that a different process began and did not finish.
+// ranks. If `takes_over` is set, the new record can replace a record that a different process began and did not finish.
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
                                       const std::vector<RankFacts>& ranks, bool takes_over = false);
 

@@ -3,7 +3,7 @@
 //
 //   program    the linker wrote a build id into the program and each shared library; it is read from memory. The program,
 //              chorale's libraries, MPI and UCX must have equal ids; other libraries only cause a warning
-//   clocks     may differ by 5 minutes, because `watch` and the lines of the ranks' logs use wall-clock time
+//   clocks     can differ by 5 minutes, because `watch` and the lines of the ranks' logs use wall-clock time
 //   files      size and checksum of 64 blocks of 4 KiB, spread over the file. A file of any size thus costs at most
 //              64 reads, which are 64 seeks if the file is on a disk and not cached
 #pragma once

@@ -1,5 +1,5 @@
 // Checks that all ranks have the same settings. Settings differ, for example, if an environment variable is set on only one
-// host. The ranks would then compute different results, or wait for each other forever.
+// host. With different settings, ranks would compute different results, or wait for each other forever.
 #pragma once
 #include <optional>
 
@@ -8,8 +8,8 @@
 
 namespace chorale {
 
-// Collective. If settings differ, all ranks finalize MPI and throw the same usage error. It names the first setting that
-// differs, both values, and the rank that differs from rank 0.
+// Collective. If settings differ, all ranks finalize MPI and throw the same usage error. The error names the first setting
+// that differs, both values, and the rank that differs from rank 0.
 void require_same_settings(const Options& options, std::optional<mpi::Runtime>& runtime);
 
 }  // namespace chorale

@@ -131,7 +131,7 @@ std::vector<double> Scale::ticks(std::size_t most) const {
   for (double power = std::ceil(from / stride) * stride; power <= to; power += stride)
     marks.push_back(std::pow(base(), power));
   if (marks.size() >= 3 || base() == 2) return marks;
-  marks.clear();  // the axis has fewer than three powers of ten: mark 2 and 5 times the powers as well
+  marks.clear();  // with fewer than three powers of ten on the axis, 2 and 5 times the powers are marked too
   for (double power = std::floor(from) - 1; power <= to + 1; ++power)
     for (const double times : {1.0, 2.0, 5.0})
       if (const double mark = times * std::pow(10.0, power); mark >= low_ * (1 - 1e-9) && mark <= high_ * (1 + 1e-9))
@@ -139,7 +139,7 @@ std::vector<double> Scale::ticks(std::size_t most) const {
   return marks.size() >= 3 ? marks : multiples(round_step((high_ - low_) / static_cast<double>(most)));
 }
 
-// The multiples of a step on the axis.
+// Returns the multiples of `step` that are on the axis.
 std::vector<double> Scale::multiples(double step) const {
   std::vector<double> marks;
   for (double k = std::ceil(low_ / step - 1e-6); k * step <= high_ + 1e-6 * step; ++k)

@@ -4,9 +4,9 @@
 //   logarithmic   1 KiB   32 KiB   1 MiB   32 MiB      powers of ten; of two for bytes
 //   symmetric     -1e-3   -1e-6   0   1e-6   1e-3      logarithmic on both sides of zero, linear next to it
 //
-// `holds` is false for values without a position. These are infinities and NaN, and on a logarithmic axis also zero and
-// negative values. An axis without values extends from 0 to 1; a logarithmic axis, from 1 to its base. An axis with a single
-// value extends beyond it on both sides.
+// holds() returns false for values that have no position on the axis. Infinities and NaN have no position. On a logarithmic
+// axis, zero and negative values have no position either. An axis without values extends from 0 to 1. A logarithmic axis
+// without values extends from 1 to its base. An axis with a single value extends beyond this value on both sides.
 #pragma once
 #include <string>
 #include <vector>
@@ -34,7 +34,7 @@ class Scale {
 
  private:
   double base() const { return unit_ == Unit::bytes ? 2 : 10; }
-  double stretched(double value) const;  // for a symmetric axis: positions are linear in the result
+  double stretched(double value) const;  // for a symmetric axis: maps a value to a number in which positions are linear
   std::vector<double> symmetric_ticks(std::size_t most) const;
   std::vector<double> multiples(double step) const;
 
@@ -42,7 +42,7 @@ class Scale {
   Unit unit_;
   double low_ = 0, high_ = 1;
   bool counts_ = false;  // all values are integers, such as steps, so there are no ticks between them
-  double near_ = 1;      // for a symmetric axis: a power of ten, at most the smallest value other than zero
+  double near_ = 1;      // for a symmetric axis: a power of ten that is at most the smallest nonzero magnitude
 };
 
 }  // namespace chorale

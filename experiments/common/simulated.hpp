@@ -12,11 +12,11 @@
 
 namespace chorale {
 
-// The NAME in a backend's name; "" if the backend is not simulated.
+// Returns NAME of a backend "simulated:NAME"; "" if the backend is not simulated.
 std::string simulated_machine(const std::string& backend);
 inline bool is_simulated(const std::string& backend) { return !simulated_machine(backend).empty(); }
 
-// Returns `names` extended by the machines that come with the program: "simulated:selene".
+// Returns `names`, followed by a name such as "simulated:selene" for each machine that comes with the program.
 std::vector<std::string> with_simulated(std::vector<std::string> names);
 
 // Returns the backend whose calls are simulated on a machine without accelerators. It is the preferred backend among the
@@ -26,8 +26,8 @@ std::string priced_backend(const Machine& machine, const std::string& name, bool
 // Throws the usage error for --hosts on a machine of accelerators, because the machine file defines the hosts.
 [[noreturn]] void refuse_hosts(const std::string& name, const System& system);
 
-// Replaces "auto" for a machine of accelerators. Long vectors use ring algorithms. Calls with the few values that all ranks
-// exchange keep "auto", which takes the fastest algorithm.
+// Replaces "auto" for a machine of accelerators. Every axis gets ring algorithms, which suit long vectors. The axis "world",
+// on which all ranks exchange a few values, keeps "auto", which takes the fastest algorithm.
 void send_in_rings(ByAxis& backends, ByAxis& algorithms);
 
 // The request to plan a step on this machine.

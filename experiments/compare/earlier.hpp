@@ -17,7 +17,7 @@ namespace chorale::compare {
 void require_can_go_on(const std::filesystem::path& folder, const Launch& launch);
 
 // Enters the earlier results into the summary. Returns a character for each turn (one repetition of one run): '.' if the
-// folder has its result or its failure, 'x' if the turn must still run.
+// folder has the turn's result or failure, 'x' if the turn must still run.
 std::string take_finished(const std::filesystem::path& folder, const std::vector<Repetition>& turns, SuiteSummary& summary);
 
 void leave_failure(const std::filesystem::path& folder_of_turn, const std::string& what);  // writes failure.txt

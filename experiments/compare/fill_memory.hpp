@@ -3,7 +3,7 @@
 // batches.
 //
 //   batch 64, 2 GiB     dp4         micro-batch 4     the largest that fits and divides a replica's share
-//                       dp4.z3      micro-batch 16    its states are sharded, so more room is left for activations
+//                       dp4.z3      micro-batch 16    its states are sharded, so more memory is left for activations
 //                       pp4         micro-batch 16    64 would fit, but a pipeline needs one micro-batch per stage
 #pragma once
 #include "experiments/compare/suite.hpp"
@@ -12,7 +12,7 @@
 namespace chorale::compare {
 
 // Sets micro-batch-size and memory-limit of every training run, except simulated runs. If a micro-batch of one sequence is
-// already too large for a run, the run keeps this size, and its row says so.
+// already too large for a run, the run keeps this size, and the run's row reports the missing memory.
 void fill_memory(Suite& suite, const std::filesystem::path& parent, const Launch& launch, std::vector<Mistake>& mistakes);
 
 }  // namespace chorale::compare

@@ -22,8 +22,8 @@ const Setting* find(const std::vector<Setting>& settings, const std::string& key
   return found == settings.end() ? nullptr : &*found;
 }
 
-// Returns the layouts that `plan --layout all` lists for this number of ranks: every legal layout, each with the pipeline
-// schedules that no other schedule beats.
+// Returns the layouts that `plan --layout all` lists for this number of ranks: every legal layout, without the pipeline
+// schedules that another schedule of the same layout dominates.
 std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t world) {
   train::Flags flags;
   train::LayoutFlags layout_flags;
@@ -33,7 +33,7 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   layout_flags.take_all();
   layout_flags.declare(options);
   flags.declare_parallel(options, layout_flags);
-  options.add("load", load, "");  // the shape can come from a stored model
+  options.add("load", load, "");  // declared, because the model's shape can come from a stored model
   options.add("load-hf", load_hf, "");
   std::erase_if(given, [&](const Setting& setting) { return !options.find(setting.key); });
   given.push_back({"layout", "all", "command line", Source::command_line});
@@ -64,8 +64,8 @@ int ranks_of(const std::string& word, const Launch& launch) {
   return static_cast<int>(ranks);
 }
 
-// Throws the usage errors in the options of a run. Too little memory is not a usage error: it becomes a row of the
-// comparison.
+// Throws the usage errors in the options of a run. Too little memory is not a usage error; a row of the comparison reports
+// it.
 void require_sound(const SuiteRun& run, const std::filesystem::path& parent, const Launch& launch) {
   try {
     prepare(run, parent, "", {.launcher = "compare", .rank = launch.rank, .size = run.processes(1)});

@@ -1,11 +1,11 @@
 // Generates a suite from options, so that users need not write a file. `compare --preset nano --layouts dp4,tp4
-// --train-iters 12` generates the suite below. The comparison keeps it as suite.toml. --resume reads this file, and users
-// can copy it to start their own suites.
+// --train-iters 12` generates the suite below. The comparison keeps this suite as suite.toml. --resume reads this file, and
+// users can copy it to start their own suites.
 //
 //   question = "Which of 2 layouts trains nano fastest?"
 //   repetitions = 6
 //
-//   [[runs]]                        one per layout, because each may have its own number of ranks
+//   [[runs]]                        one per layout, because each can have its own number of ranks
 //   preset = "nano"
 //   train-iters = "12"
 //   no-save = "true"                unless --no-save or --save-interval is given

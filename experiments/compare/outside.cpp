@@ -24,9 +24,10 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t longest_line = 4096;  // longer lines are truncated, because std::regex recurses once per character
 
-// A whole number or a fraction; "1.2k" is neither.
+// Matches an integer, a decimal fraction, NaN or infinity, but not "1.2k".
 const std::string number = R"(([-+]?(?:\d(?:[\d,_]*\d)?\.?\d*(?:[eE][-+]?\d+)?|nan|inf(?:inity)?))(?![\w.]))";
-// The number follows "tokens/s". If none follows, it precedes it. "step 10, tokens/s: 5210" gives 5210.
+// The number can follow or precede "tokens/s". If both exist, the following number is taken: "step 10, tokens/s: 5210" gives
+// 5210.
 const std::string usual = "(?:^|[^\\w/])tokens/s(?:ec)?\\s*[=:]?\\s*" + number + "|(?:^|[^\\w.,])" + number +
                           "\\s*tokens/s(?:ec)?(?![\\w/])(?!\\s*[=:]\\s*[-+\\d])";
 constexpr std::ptrdiff_t before = 2;  // index of the regex group for a number that precedes its unit
@@ -50,7 +51,7 @@ bool is_executable(const fs::path& file) {
   return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
 }
 
-// Whether exec would find the program. A relative path starts at the program's own working folder.
+// Whether exec would find the program. A relative path is relative to the program's working folder.
 bool is_found(const std::string& word, const fs::path& folder) {
   if (word.find('/') != std::string::npos) return is_executable(folder / word);
   const char* const path = std::getenv("PATH");

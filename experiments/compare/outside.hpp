@@ -2,17 +2,17 @@
 // the suite records this value in the run's row.
 //
 //   [[runs]]
-//   command = "python my.py --lr {lr}"       words between blanks, or a list of words; no shell reads them
+//   command = "python my.py --lr {lr}"       words separated by spaces, or a list of words; no shell reads them
 //   label = "my PyTorch"                     the name of the row; default: the command
 //   folder = "mine"                          working folder; default: the one in which compare was started
 //   environment = ["OMP_NUM_THREADS=1"]      added to the environment of compare
 //   vary.lr = [0.1, 0.2]                     fills {lr}; {ranks} is the number of ranks of the run
 //
-// Rank 0 starts the program; the other ranks sleep. The program can use the cores of all ranks on rank 0's host. It does not
-// get the environment variables that mpirun adds, so it can call mpirun or torchrun itself.
+// Rank 0 starts the program; the other ranks sleep. The program can use the cores of all ranks on rank 0's host. The program
+// does not get the environment variables that mpirun adds, and can thus call mpirun or torchrun itself.
 //
-// Exactly one line of the output must have the measured value; see number_in(). Otherwise, or if the program fails, the
-// run's row gives the reason and shows the program's last lines.
+// Exactly one line of the output must contain the measured value; see number_in(). If that is not the case, or if the
+// program fails, the run's row gives the reason and shows the program's last lines.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -28,12 +28,12 @@ namespace chorale::compare {
 void fill_placeholders(SuiteRun& run, std::vector<Mistake>& mistakes);
 // Checks what can be checked before the program runs: whether the program and its folder exist.
 void check_outside(const SuiteRun& run, std::vector<Mistake>& mistakes);
-// A pattern must be a regular expression with exactly one group, for the number. Returns the reason why `pattern` is not
-// valid, or "" if it is.
+// A pattern must be a regular expression with exactly one capture group, which matches the number. Returns the reason why
+// `pattern` is not valid, or "" if it is valid.
 std::string why_no_pattern(const std::string& pattern);
 
 // The value in the program's output. If there is no value, `trouble` gives the reason: no line has a value, several lines
-// have one, or the value is not positive.
+// have values, or the value is not positive.
 struct Measured {
   double tokens_per_s = 0;
   std::string trouble;

@@ -1,4 +1,4 @@
-// Turns a run of a suite into a command with all its settings, and checks it before any run starts.
+// Converts a run of a suite into a command with all its settings, and checks the command before any run starts.
 #pragma once
 #include "experiments/common/command.hpp"
 #include "experiments/compare/suite.hpp"
@@ -11,11 +11,11 @@ using Prepared = std::unique_ptr<DeclaredCommand>;
 // `folder`.
 Prepared prepare(const SuiteRun& run, const std::filesystem::path& folder, const std::string& name, const Launch& launch);
 
-// The command with the run's settings, not checked.
+// Returns the command with the run's settings, without checking them.
 Prepared prepared_options(const SuiteRun& run);
 
-// Collects the mistakes of all runs before the first one starts. Each setting is checked alone, then all settings of a run
-// together. If a setting is wrong, its run skips the second check. Returns the number of such runs.
+// Collects the mistakes of all runs before the first run starts. Each setting is checked alone, then all settings of a run
+// together. If a setting is wrong, its run skips the second check. Returns the number of runs that skip the second check.
 std::size_t check_runs(const Suite& suite, const std::filesystem::path& parent, const Launch& launch,
                        std::vector<Mistake>& mistakes);
 

@@ -17,7 +17,7 @@ bool seeds_are_samples(const Suite& suite) {
   return suite.metric != report::by_speed && std::ranges::count(suite.varied, "seed") > 0;
 }
 
-// The runs of each round of a repetition.
+// Returns the runs of each round; these rounds together are one repetition.
 std::vector<std::vector<const SuiteRun*>> rounds_of(const Suite& suite) {
   std::vector<std::string> seeds;  // in the order of the file
   std::vector<std::vector<const SuiteRun*>> rounds(1);

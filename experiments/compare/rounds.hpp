@@ -16,7 +16,7 @@ namespace chorale::compare {
 
 // `started`: the number of ranks in the launch. `seed`: the seed of the random order.
 std::vector<Repetition> in_rounds(const Suite& suite, int started, std::int64_t seed);
-// The user's word for a round: "repetition", "seed", or "round" if there are several of both.
+// The name of a round for the user: "repetition" or "seed"; "round" if there are several repetitions and several seeds.
 std::string name_of_round(const Suite& suite);
 
 }  // namespace chorale::compare

@@ -21,7 +21,7 @@ using Combination = std::vector<Setting>;
 
 std::size_t line_of(const toml::node& node) { return node.source().begin.line; }
 
-// The entries of a table in the order of the file, because the TOML parser returns them in alphabetical order.
+// Returns the entries of a table in the order of the file. The TOML parser returns them in alphabetical order.
 std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::table& table) {
   std::vector<std::pair<std::string, const toml::node*>> entries;
   for (const auto& [key, node] : table) entries.emplace_back(std::string_view{key}, &node);
@@ -155,7 +155,7 @@ class SuiteReader {
     for (const Combination& combination : combinations) add(plain, combination);
   }
 
-  // The key `ranks` is not an option of the command. It gives the number of started ranks that the run uses.
+  // The key `ranks` is not an option of the command. The key gives the number of started ranks that the run uses.
   void take_setting(const std::string& name, const toml::node& node, SuiteRun& run) {
     std::int64_t ranks = 0;
     if (name == "ranks") {
@@ -232,8 +232,8 @@ class SuiteReader {
           {run.line, fmt::format("two runs are called \"{}\": name them apart with label = …", run.outside->label)});
   }
 
-  // Makes a name unique. Replaces characters that folders or HDF5 groups do not allow, and limits its length, because file
-  // systems limit the length of a folder's name.
+  // Makes a name unique. Replaces characters that folders or HDF5 groups do not allow, and limits the length of the name,
+  // because file systems limit the length of a folder's name.
   std::string free_name(std::string name) {
     name = name.substr(0, 100);
     for (char& c : name)

@@ -3,7 +3,7 @@
 //   question = "Which strategy trains fastest on 4 ranks?"      printed above the table and on the report
 //   ranks = 4                                                   ranks of each run, unless the run sets its own; default: all
 //   repetitions = 6                                             of every run; each repetition has a new random order
-//   warm-up = 2                                                 first steps of each run, recorded but excluded from speeds
+//   warm-up = 2                                                 first steps of each run, which are excluded from speeds
 //   metric = "tokens/s"                                         the metric that ranks the runs: report/metric.hpp
 //   fill-memory = "8G"                                          the largest micro-batches that fit: fill_memory.hpp
 //
@@ -38,7 +38,7 @@ struct OutsideProgram {
 struct SuiteRun {
   std::string name;      // "dp4-shm": the varied settings; unique
   std::string command;   // "train"; for another program, its words
-  std::size_t line = 0;  // the line of its [[runs]] in the suite
+  std::size_t line = 0;  // number of the line in the suite's file that has the run's [[runs]]
   int ranks = 0;         // 0: all
   std::vector<Setting> settings;
   std::optional<OutsideProgram> outside = {};  // the program to run instead of a Chorale command
@@ -51,9 +51,9 @@ struct Suite {
   std::string text;  // the content of the file
   std::string question;
   std::string metric = report::by_settings;
-  std::int64_t ranks = 0, repetitions = 1,  // ranks 0: all that were started
+  std::int64_t ranks = 0, repetitions = 1,  // ranks 0: all started ranks
       warm_up = -1,                         // steps; −1: by the rule in report/record_set.hpp
-      fill_memory = 0;                      // bytes per rank; 0: each run sets its own micro-batch size
+      fill_memory = 0;                      // bytes per rank; if it is 0, each run sets its own micro-batch size
   std::string pattern;                      // [measure] pattern; "": the default pattern
   std::vector<SuiteRun> runs;
   std::vector<std::string> varied;  // the varied settings, in the order of the file
@@ -65,11 +65,12 @@ struct Mistake {
   std::string text;
   auto operator<=>(const Mistake&) const = default;
 };
-// Throws a usage error if there are mistakes. `half_checked`: the number of runs whose settings were checked only one by
-// one.
+// Throws a usage error if there are mistakes. `half_checked`: the number of runs with settings that were checked only one by
+// one, not together.
 void refuse_mistakes(const Suite& suite, std::vector<Mistake> mistakes, std::size_t half_checked);
 
-// Parses a suite, and appends its mistakes to `mistakes`. Returns the valid part. Messages name the suite `file`.
+// Parses a suite, and appends its mistakes to `mistakes`. Returns the valid part of the suite. Messages name the suite
+// `file`.
 Suite parse_suite(const std::filesystem::path& file, const std::string& text, std::vector<Mistake>& mistakes);
 Suite read_suite(const std::filesystem::path& file, std::vector<Mistake>& mistakes);
 

@@ -131,7 +131,7 @@ void SuiteSummary::finished(std::size_t turn, const std::filesystem::path& recor
   recorder_.attach("runs/" + turns_[turn].id(), record);
   const report::RecordSet records = report::read_records({record.string()}, warm_up_);
   for (std::size_t m = 0; m < metrics().size(); ++m) seen_[m][turn] = metrics()[m].of(records.runs.at(0));
-  ranks_[turn] = records.runs.at(0).ranks();  // for a simulated run, the ranks of its layout
+  ranks_[turn] = records.runs.at(0).ranks();  // a simulated run has the ranks of its layout
   status_[turn] = "ok";
 }
 

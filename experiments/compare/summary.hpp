@@ -16,7 +16,7 @@ struct Repetition {  // one repetition of one run
   std::int64_t repetition = 1;
   int ranks = 1;
   std::int64_t round = 1;  // a budget excludes complete rounds: rounds.hpp
-  std::string id() const;  // "dp4-shm-r1": names the folder of its run, and the group of its record below /runs
+  std::string id() const;  // "dp4-shm-r1": the name of the run's folder, and of the run's group below /runs
 };
 
 class SuiteSummary {
@@ -26,7 +26,7 @@ class SuiteSummary {
                const std::vector<std::vector<std::string>>& values);
   void finished(std::size_t turn, const std::filesystem::path& record);  // attaches the record, and fills the row
   void failed(std::size_t turn, const std::string& why);
-  void keep();  // writes /summary to the record and flushes it
+  void keep();  // writes /summary to the record, and flushes the record
 
   std::vector<std::string> troubles() const;  // one line per turn that failed: "tp8-r1: why it has no result"
 
@@ -34,7 +34,7 @@ class SuiteSummary {
   Recorder& recorder_;
   const std::vector<Repetition>& turns_;
   std::int64_t warm_up_;
-  bool trains_;                            // false: all runs are benchmarks, for which no metric is defined
+  bool trains_;                            // whether any run trains; benchmarks have no metric
   std::vector<std::string> status_;        // for each turn: "waiting", "ok", or the reason why it has no result
   std::vector<std::vector<double>> seen_;  // values, indexed by metric and turn
   std::vector<std::int64_t> ranks_;        // indexed by turn

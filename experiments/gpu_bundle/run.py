@@ -86,7 +86,7 @@ class Session:
             return [row[name] for row in map(json.loads, lines) if name in row]
 
     def peer(self, name, **settings):
-        """Returns the output of a PyTorch program of peers/. It uses the machine's own libraries."""
+        """Returns the output of a PyTorch program of peers/. The program uses the machine's own libraries."""
         return self.run([self.python, self.path("experiments/peers", name)], environment={**os.environ, **settings})
 
 

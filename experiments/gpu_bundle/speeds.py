@@ -6,15 +6,15 @@ import time
 from checks import held
 from machine import Failure
 
-turns = 3  # largest number; fewer if the part's time is too short
+turns = 3  # maximum number of turns; fewer if the part's time is too short
 steps = "20"
-# Both sides use GPT-2's vocabulary, rounded up to a multiple of 128. torch_llama.py has the shape of llama-1b built in.
+# Both programs use GPT-2's vocabulary, rounded up to a multiple of 128. torch_llama.py has the shape of llama-1b built in.
 shapes = {"gpt2": (["--vocab-size", "50304"], {"L": "12", "D": "768", "H": "12", "T": "1024", "V": "50304"}),
           "llama-1b": ([], {})}
 
 
 def training(preset, peer, batch):
-    """Compares the tokens/s of chorale and of compiled PyTorch when they train in bf16."""
+    """Compares the tokens/s of chorale and of compiled PyTorch for training in bf16."""
     def body(session):
         shape, same = shapes[preset]
         words = ["--preset", preset, *shape, "--dtype", "bf16", "--global-batch-size", str(batch), "--train-iters", steps,
@@ -35,7 +35,8 @@ def training(preset, peer, batch):
 
 
 def benchmark(session, case):
-    """Reads the rows of kernels_benchmark.cpp: name, rate in 10⁹ units, unit, percent. A gradient follows its kernel."""
+    """Reads the rows of kernels_benchmark.cpp: name, rate in 10⁹ units, unit, percent. The row of a gradient
+    follows the row of its kernel."""
     text = session.run([session.path("build/tests_run"), f"device: {case}*"])
     rows = re.findall(r"^(.{28}) +[\d.]+ us +([\d.]+) (GB/s|GFLOP/s) +(\d+) %$", text, re.MULTILINE)
     if not rows:

@@ -1,13 +1,13 @@
 // Times the collectives of an MPI library with the same method as `chorale bench`. This program shares no code with chorale.
-// `make peers` builds it with every installed MPI library. alternate.py runs this program and bench in turns.
+// `make peers` builds this program with every installed MPI library. alternate.py runs this program and bench in turns.
 //
 //   mpirun.mpich -n 2 build/peers/mpich [END_BYTES [FACTOR [hot|cold [BEGIN_BYTES]]]]
 //
 // Prints JSON with the keys of `chorale bench`: op ranks bytes in_place seconds …
 //
-// A repetition is one call after a barrier, and its time is that of the slowest rank. A row has the median over repetitions.
-// Sizes follow nccl-tests: the vector of an all_reduce, the gathered vector of an all_gather, the input vector of a
-// reduce_scatter. Calls with cold buffers rotate through a memory area of twice the last-level cache.
+// A repetition is one call after a barrier, and its time is the time of the slowest rank. A row has the median over
+// repetitions. Sizes follow nccl-tests: the vector of an all_reduce, the gathered vector of an all_gather, the input vector
+// of a reduce_scatter. Calls with cold buffers rotate through a memory area of twice the last-level cache.
 #define OMPI_SKIP_MPICXX 1  // leaves out the C++ bindings, which MPI 3 removed
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>

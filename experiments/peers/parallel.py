@@ -27,7 +27,7 @@ def ranks_of(layout):
 
 
 def ours(layout, dtype, steps):
-    """Returns the tokens/s, without the first two steps. The batch is 8 sequences on one or two ranks, else 4 per rank."""
+    """Returns the tokens/s of all steps but the first two. The batch is 8 sequences on one or two ranks, else 4 per rank."""
     ranks = ranks_of(layout)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Trains a Llama in compiled PyTorch on one GPU, with fused AdamW and bfloat16 autocast, as a reference for chorale's speed.
 
-The shape is that of chorale's preset `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048 tokens,
+The shape is chorale's preset `llama-1b` (16 layers, 2048 wide, 32 heads in 8 groups, 8192 in the MLP, 2048 tokens,
 vocabulary 128256, tied head). Prints the median step time and tokens/s, as torch_gpt.py does.
 
   ./torch_llama.py        B, STEPS, LAYERS, WIDTH, HEADS, QUERY_GROUPS, FFN, TOKENS, WORDS override the shape;

@@ -4,13 +4,14 @@
   TEST_FOLDER=FOLDER build/tests_run "[torch]"              trains chorale's models, and writes weights and gradients
   experiments/peers/transformers_models.py FOLDER CHORALE   CHORALE: the program, build/chorale
 
-For every model with experts in FOLDER, transformers loads chorale's weights. It computes the loss of chorale's first batch,
-sequence by sequence, and its gradients. The balance loss is computed by load_balancing_loss_func of transformers. For one
-block of experts and one sequence it equals chorale's. Models with a z-loss are skipped, because transformers lacks it.
-Then transformers writes random models in every form that it supports: as one file, as shards, and with joined experts.
-`CHORALE export` must convert each of them to bit-identical tensors, from which transformers must compute the same logits.
+For every model with experts in FOLDER, transformers loads chorale's weights. Then transformers computes the loss of
+chorale's first batch, sequence by sequence, and the gradients of this loss. The balance loss is computed by
+load_balancing_loss_func of transformers. For one block of experts and one sequence, this loss equals chorale's balance loss.
+Models with a z-loss are skipped, because transformers lacks it. Then transformers writes random models in every form that
+it supports: as one file, as shards, and with joined experts. `CHORALE export` must convert each model to bit-identical
+tensors, from which transformers must compute the same logits.
 
-Needs torch and transformers 5. transformers computes norms, the router's softmax and rotary angles in f32 even in
+Needs torch and transformers 5, which computes norms, the router's softmax and rotary angles in f32 even in
 an f64 model. `doubles` replaces these conversions while it is active, so that both programs compute in f64.
 """
 import contextlib
@@ -25,12 +26,12 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForCausalLM, MixtralConfig, Qwen3MoeConfig
 
-limit = 1e-5  # relative, per tensor
+limit = 1e-5  # largest relative difference of a tensor
 
 
 @contextlib.contextmanager
 def doubles():
-    """While this is active, conversions to f32 leave f64 tensors unchanged."""
+    """While this context manager is active, conversions to f32 leave f64 tensors unchanged."""
     to, softmax, single = torch.Tensor.to, torch.nn.functional.softmax, torch.Tensor.float
     wide = lambda x: x.dtype == torch.float64
 
@@ -66,7 +67,7 @@ class Turns(torch.nn.Module):
 
 
 def parts(name, tensor):
-    """Splits a tensor in which transformers 5 joins all experts into the tensors of a folder. Returns others unchanged."""
+    """Splits a tensor with all experts (transformers 5) into tensors of single experts. Returns other tensors unchanged."""
     stem = name.removesuffix("mlp.experts.gate_up_proj").removesuffix("mlp.experts.down_proj")
     if stem == name:
         return {name: tensor}
@@ -83,7 +84,7 @@ def parts(name, tensor):
 
 
 def common_name(name):
-    """Translates Mixtral's tensor names into those of Qwen3-MoE."""
+    """Translates Mixtral's tensor names into Qwen3-MoE's names."""
     if ".block_sparse_moe." not in name:
         return name
     for theirs, common in ((".w1.", ".gate_proj."), (".w3.", ".up_proj."), (".w2.", ".down_proj.")):

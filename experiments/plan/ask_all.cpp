@@ -87,7 +87,7 @@ class AllLayouts final : public Question {
   }
 
   AskedPlan& asked_;
-  PlanRequest request_;  // for the layout whose costs are computed
+  PlanRequest request_;  // request for the layout whose costs are being computed
   std::vector<Layout> layouts_;
 };
 

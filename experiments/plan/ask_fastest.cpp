@@ -1,4 +1,4 @@
-// `chorale plan --search --machine M`: the fastest ways to train on a machine of accelerators.
+// `chorale plan --search --machine M`: the fastest configurations for training on a machine of accelerators.
 #include <fmt/format.h>
 
 #include <algorithm>

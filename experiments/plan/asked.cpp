@@ -94,8 +94,8 @@ void AskedPlan::settle() {
   if (hosts.given()) places.emplace(hosts.topology());
 }
 
-// On accelerators the default is a 16-bit type, because they are built for such types, and some support matrix products only
-// in such types.
+// On accelerators the default is a 16-bit type, because accelerators are built for 16-bit types, and some accelerators
+// support matrix products only in 16-bit types.
 void AskedPlan::assume_type() {
   if (options->origin("dtype") != "default") return;
   const auto has_bf16 = [](const ProductRate& rate) { return rate.type == std::string("bf16"); };

@@ -1,4 +1,5 @@
-// The options of `chorale plan`, and the settings that every question (question.hpp) derives from them.
+// The options of `chorale plan`, and the settings that every request (class Question in question.hpp) derives from the
+// options.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,7 +18,7 @@ namespace chorale::plan {
 
 struct AskedPlan {
   void declare(Options& options);
-  // Determines the machine, the compute type and the hosts. Throws a usage error if these contradict each other.
+  // Determines the machine, the compute type and the hosts. Throws a usage error if the options contradict each other.
   void settle();
 
   bool on_one_host(const Layout& layout) const;  // whether all ranks share a host, as far as is known
@@ -27,9 +28,10 @@ struct AskedPlan {
   // Replaces "auto" backends and algorithms, and notes the assumption behind each replacement.
   void assume(PlanRequest& request);
   // Replaces "auto" for --prefetch-units, and returns a line that gives the reason; "" if a number was given. On
-  // accelerators a run prefetches one unit, because nothing predicts the time of other choices there.
+  // accelerators a run prefetches one unit, because the times of other choices cannot be predicted there.
   std::string settle_prefetch(PlanRequest& request) const;
-  // The number of rows to show: `usual` in text and all in other formats, unless --rows gives a number.
+  // The number of rows to show: the number in --rows, if it was given; otherwise `usual` rows in text, and all rows in other
+  // formats.
   std::int64_t rows(std::int64_t usual) const;
   bool asks_for_rows() const { return options->origin("rows") != "default"; }
   bool in_text() const { return format == "text"; }
@@ -45,7 +47,7 @@ struct AskedPlan {
   WholeTraining whole;
   std::string machine, timeline, format = "text";
   std::vector<std::string> explain;
-  std::string table, assumptions_file;  // table "": none; assumptions "": the file that comes with the program
+  std::string table, assumptions_file;  // no table if `table` is ""; the program's file if `assumptions_file` is ""
 
   // Set by settle().
   std::optional<System> system;  // the system of --machine, if it has accelerators

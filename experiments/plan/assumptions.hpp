@@ -1,5 +1,5 @@
-// Replaces "auto" backends and algorithms in a plan. A run would ask its ranks, but a plan has no ranks. It therefore
-// assumes that all ranks run on machines like this one, or on a named machine. The output states every assumption.
+// Replaces "auto" backends and algorithms in a plan. A run would query its ranks, but a plan has no ranks. The plan
+// therefore assumes that all ranks run on machines like this one, or on a named machine. The output states every assumption.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,8 +16,8 @@ struct PlanPlace {
   std::int64_t ranks = 1;
 };
 
-// Replaces "auto" in the request, sets its selector, and returns the assumptions. If there are hosts, place() replaces
-// "auto" backends instead, because it chooses them for each layout.
+// Replaces "auto" in the request, sets its selector, and returns the assumptions. If `place.hosts` is set, Hosts::place()
+// replaces "auto" backends instead, because Hosts::place() chooses backends for each layout.
 std::vector<std::string> assume(PlanRequest& request, const PlanPlace& place);
 
 }  // namespace chorale::plan

@@ -47,7 +47,7 @@ std::string left_out(const Choices& choices, std::size_t shown) {
   return text;
 }
 
-// The shortest predicted time of a layout that fits; −1: there is none.
+// The shortest predicted time of a layout that fits; −1 if no layout fits.
 double fastest_of(const Choices& choices) {
   double least = -1;
   for (const Candidate& c : choices.rows)

@@ -122,7 +122,7 @@ Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit) {
     c.share = memory_limit == 0 ? 0 : static_cast<double>(c.memory_bytes) / static_cast<double>(memory_limit);
     c.fits = c.share <= 1;
   }
-  // If costs are equal, layouts with the default schedule come first, so that they win.
+  // If costs are equal, layouts with the default schedule come first, so that these layouts win.
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     const auto key = [](const Candidate& c) {
       return std::tuple(!c.fits, c.seconds < 0, c.seconds, c.bubble, c.sent_bytes, c.memory_bytes,

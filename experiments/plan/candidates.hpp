@@ -3,9 +3,9 @@
 //
 //   legal_layouts   lists every split of the ranks, with and without sp, with ZeRO 0 to 3 and hpz, and with every pipeline
 //                   schedule that fits
-//   weigh           finds four costs of a layout: the largest memory of any rank, the most bytes that any rank sends, the
+//   weigh           finds four costs of a layout: the maximum memory of a rank, the maximum bytes that a rank sends, the
 //                   bubble, and the time of a step if the machine file has prices
-//   in_order        sorts layouts: those that fit in memory come first; among them, those that no other layout beats; then
+//   in_order        sorts layouts: those that fit in memory come first; among them, those that no layout dominates; then
 //                   by time, bubble and bytes sent
 //
 // To add a cost, add a field here, a term to `no_worse`, a key to the sorting in `in_order` and a column to the table.
@@ -21,19 +21,19 @@ namespace chorale::plan {
 
 struct Candidate {
   Layout layout;
-  std::int64_t memory_bytes = 0, state_bytes = 0;  // largest value of any rank, at its memory peak and between steps
-  std::int64_t sent_bytes = 0;                     // in a step, by the rank that sends most; −1: unknown
+  std::int64_t memory_bytes = 0, state_bytes = 0;  // maximum over the ranks, at the memory peak and between steps
+  std::int64_t sent_bytes = 0;                     // maximum bytes that a rank sends in a step; −1: unknown
   double bubble = 0;                               // idle fraction of all stages' time
-  double seconds = -1;                             // predicted time of a step; −1: not predicted; why_not has the reason
+  double seconds = -1;  // predicted time of a step; −1 if not predicted, for the reason `why_not`
   std::string why_not = "";
   bool fits = true;   // whether memory_bytes is within the limit
-  double share = 0;   // memory_bytes as a share of the limit; 0: there is no limit
+  double share = 0;   // memory_bytes as a share of the limit; 0 without a limit
   std::string rival;  // a layout that is at least as good in all costs; "" if there is none
 
   bool no_worse(const Candidate& other) const;
 };
 
-// All layouts within `limits` for which `wanted` returns true and whose options are consistent.
+// All layouts within `limits` whose options are consistent and for which `wanted` returns true.
 std::vector<Layout> legal_layouts(const LayoutLimits& limits, const OptionsOf& options_of,
                                   const std::function<bool(const Layout&)>& wanted);
 
@@ -47,7 +47,8 @@ struct Choices {
 };
 Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit);  // limit 0: none
 // The table in the given format, with at most `most_rows` rows (0: all). In text, notes follow the table; they include
-// `assumed`, the assumptions about backends and algorithms. Times within `error` of the fastest are marked "~" (0: none).
+// `assumed`, the assumptions about backends and algorithms. Times within `error` of the fastest are marked "~"; if `error`
+// is 0, no time is marked.
 std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows, const std::string& assumed,
                      double error);  // candidate_table.cpp
 

@@ -1,6 +1,6 @@
-// The output of `chorale plan` for one request. It consists of words and tables, in one of four formats.
+// The output of `chorale plan` for one request consists of sentences and tables, in one of four formats.
 //
-//   text    the words, and the tables under their headings; on a terminal, both fit its width
+//   text    the sentences, and the tables under their headings; on a terminal, both fit its width
 //   json    one object with the facts, and with each table as an array: {"layout": "dp2", "stages": [{…}], "traffic": […]}
 //   csv     the tables; a line with the name precedes each table except the first: # traffic
 //   md      the tables; if there are several, each has its name as a heading: ## traffic
@@ -18,7 +18,7 @@ class Document {
  public:
   explicit Document(std::string format) : format_(std::move(format)) {}
 
-  // fact() adds to the JSON object, and words() adds to the text. A table without rows is left out.
+  // fact() adds an entry to the JSON object. words() adds sentences to the text. A table without rows is left out.
   void fact(const std::string& name, nlohmann::ordered_json value) { facts_[name] = std::move(value); }
   void words(const std::string& words);
   void table(const std::string& name, const TextTable& table);

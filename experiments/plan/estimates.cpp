@@ -70,7 +70,8 @@ const BlockEstimate& Estimates::blocks_of(const Found& found) {
   return b;
 }
 
-// The mean number of expert parameters per block that a rank has. A token skips E - k of E experts.
+// The mean number of expert parameters that a rank has per block. The number follows from the parameters of the E - k
+// experts that a token skips.
 double Estimates::experts_of_block(const Layout& layout) const {
   const ModelShape& shape = request_.step.plan.options.shape;
   const double all = real(shape.experts.count), skipped = all - real(shape.experts.chosen);
@@ -90,8 +91,8 @@ double Estimates::bytes_of_states(const Found& found, double parameters, double 
   return parameters * (value / (z >= 3 ? n : 1) + sums / (z >= 2 ? n : 1) + optimizer / (z >= 1 ? n : 1));
 }
 
-// Returns the seconds of all collectives among the ranks with copies of a rank's parameters. Subtracts the part that
-// overlaps passes. `pass`: the seconds of a micro-batch on a stage.
+// Returns the time in seconds of all collectives among the ranks that hold copies of the same parameters. Subtracts the part
+// that overlaps passes. `pass`: the time of a micro-batch on a stage, in seconds.
 double Estimates::seconds_of_sums(const Found& found, double parameters, double pass) const {
   const Layout& l = found.layout;
   const System& s = request_.step.system;
@@ -99,7 +100,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   if (copies == 1) return 0;
   const TrainingOptions& o = request_.step.plan.options;
   const double value = real(size_of(o.compute)), sums = real(size_of(o.replicas.gradient_sums.value_or(DType::f32)));
-  const std::int64_t inside = std::max<std::int64_t>(1, s.host.accelerators / l.shards());  // ranks of a group on one host
+  const std::int64_t inside = std::max<std::int64_t>(1, s.host.accelerators / l.shards());  // a group's ranks per host
   const bool crosses = n > real(inside) && l.ranks() / l.stages() > s.host.accelerators;
   const double among_hosts = std::min(
       s.host.link, s.network.adapter * s.network.adapters / s.host.accelerators * real(inside) * s.network.collective);
@@ -109,7 +110,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(number_of_micro_batches(request_, found));
   // A bucket never holds a part of a matrix, and a block has about four matrices.
   const double buckets = 1 + std::min(parameters * sums / static_cast<double>(o.replicas.bucket()), 4 * units);
-  const double backward = pass / 2;  // the last backward pass hides the sums that begin during it
+  const double backward = pass / 2;  // reductions that begin during the last backward pass overlap it
   // With hybrid shards, gradient shards are also summed between the groups.
   const double groups = copies / n;
   const double between = groups > 1 ? 2 * parameters / n * sums * (groups - 1) / groups / among_hosts : 0;
@@ -117,7 +118,7 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
     case 0: return std::max(0.0, ring(2 * sums, 2 * buckets) - backward);
     case 1: return std::max(0.0, between + ring(sums, buckets) - backward) + ring(value, buckets);
     case 2: return micro_batches * ring(sums, units) + between + ring(value, buckets);
-    default:  // passes hide the gathers, but not the reductions of a unit's gradients
+    default:  // the gathers overlap passes, but the reductions of a unit's gradients do not
       return micro_batches * (std::max(0.0, ring(2 * value, 2 * units) - pass) + ring(sums, units)) + between;
   }
 }

@@ -1,11 +1,11 @@
-// Closed forms for the time and memory of a step. Their constants come from two small models, with one and two blocks, which
-// are planned and simulated exactly. A search (search.hpp) uses the estimates only to choose the candidates that it then
-// simulates exactly.
+// Closed forms for the time and memory of a step. The constants of the closed forms come from two small models, with one and
+// two blocks, which are planned and simulated exactly. A search (search.hpp) uses the estimates only to choose the
+// candidates that it then simulates exactly.
 //
 //   passes    m micro-batches of (blocks of a stage) + (embedding and head)
 //   bubble    as many passes as the schedule's row says: (stages − 1) / chunks for interleaved
 //   messages  2 · chunks for each micro-batch, counted if they delay the micro-batch
-//   sums      the ring reduction of a rank's gradients, minus the part that passes hide
+//   sums      the ring reduction of a rank's gradients, minus the part that overlaps passes
 #pragma once
 #include <map>
 #include <tuple>
@@ -14,8 +14,8 @@
 
 namespace chorale::plan {
 
-// The cost of one micro-batch on a rank. It does not depend on dp and pp, except that the ranks along ep are also ranks
-// along dp.
+// The cost of one micro-batch on a rank. The cost does not depend on dp and pp, except that the ranks along ep are also
+// ranks along dp.
 struct BlockEstimate {
   double block_seconds = 0, ends_seconds = 0;        // time of the forward and the backward pass
   double block_bytes = 0, ends_bytes = 0;            // bytes of activations

@@ -1,5 +1,5 @@
-// The number of rows that the experts of one rank receive from a micro-batch. A plan assumes that the router balances the
-// experts. These numbers show how unbalanced the load can become.
+// The number of rows (one per token and chosen expert) that the experts of one rank receive from a micro-batch. A plan
+// assumes that the router balances the experts. These numbers show how unbalanced the load can become.
 #pragma once
 #include <string>
 

@@ -21,7 +21,7 @@ std::set<std::string> names_in(const Shares& first, const Shares& second) {
   return names;
 }
 
-// Seconds as integer multiples of a unit that is small compared with the step, so that rounded values still add up.
+// Rounds times to integer multiples of a unit that is small compared with the step, so that rounded values still add up.
 class Rounded {
  public:
   explicit Rounded(double step) : digits_(std::clamp(3 - static_cast<int>(std::floor(std::log10(step))), 0, 9)) {}
@@ -34,8 +34,8 @@ class Rounded {
   int digits_;
 };
 
-// "4.46 s (products +3.24, wait: dp +0.92)". Lists the kinds of work that changed in this direction, the largest first.
-// `rest` is the sum of the kinds that are too small to be named.
+// "4.46 s (products +3.24, wait: dp +0.92)". Lists the kinds of work whose time changed in the direction `sign`, the largest
+// change first. `rest` is the sum of the kinds that are too small to be named.
 std::string total_of(const std::vector<std::pair<std::int64_t, std::string>>& kinds, std::int64_t rest, int sign,
                      const Rounded& rounded) {
   std::int64_t total = 0;
@@ -78,7 +78,7 @@ std::string memory_of(const Found& way, const SearchRequest& request) {
                      words_for_bytes(request.memory));
 }
 
-// Compares `b` with `a`, in words.
+// Describes in a sentence how `b` compares with `a`.
 std::string verdict_on(const Found& b, const Found& a, const SearchRequest& request) {
   const double ratio = b.step.seconds / a.step.seconds;
   std::string words =

@@ -22,7 +22,7 @@ struct HostBytes {
     crossing = crossing < 0 || more.crossing < 0 ? -1 : crossing + more.crossing;
   }
 };
-using SentByAxis = std::map<std::pair<std::int64_t, std::string>, HostBytes>;  // the key is the stage and the axis
+using SentByAxis = std::map<std::pair<std::int64_t, std::string>, HostBytes>;  // the key is a pair of stage and axis
 
 SentByAxis sent_in_step(const PlanRequest& request) {
   SentByAxis sent;

@@ -1,5 +1,5 @@
 // Finds the longest sequences that fit a memory limit. Compares the given layout with a layout without context parallelism.
-// For each, activations are kept, recomputed in attention only, or recomputed in complete blocks.
+// For each layout, activations are kept, recomputed in attention only, or recomputed in complete blocks.
 //
 //   layout      recompute   seq-length
 //   dp1.cp4     none             9216
@@ -8,8 +8,8 @@
 //   dp4         none             2304      the same ranks, each with complete sequences
 //
 // A length is a multiple of 256 tokens times the number of blocks into which context-parallel ranks divide a sequence. The
-// search doubles the length until it does not fit, and then bisects. Lengths above 10 million are not tried. Each try plans
-// a step; a row takes 20 to 30 tries.
+// search doubles the length until it does not fit, and then bisects. Lengths above 10 million are not tried. Each trial
+// plans a step; a row takes 20 to 30 trials.
 #pragma once
 #include <string>
 

@@ -78,7 +78,7 @@ std::string print_layout(const OneLayout& one, const std::string& format) {
   StageTable memory = memory_table(as), traffic = traffic_table(as), offloaded = offloaded_table(o.offload, as);
   const std::string that_rank = fmt::format("replica 0, shard 0{}", l.context_ranks() > 1 ? ", context rank 0" : "");
   std::string zero_traffic;
-  std::int64_t most = 0;  // bytes per rank
+  std::int64_t most = 0;  // largest memory peak of a rank, in bytes
   for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
     const RankPlan plan = plan_rank(one.request, rank_of_stage(l, stage));
     most = std::max(most, plan.peak_bytes);

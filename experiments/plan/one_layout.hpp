@@ -14,13 +14,13 @@ namespace chorale::plan {
 
 struct OneLayout {
   const PlanRequest& request;
-  std::optional<System> system;  // predicts the time of a step
+  std::optional<System> system;  // the system for which the time of a step is predicted
   const Hosts* hosts = nullptr;  // bytes sent between these hosts are counted separately
   WholeTraining whole;
   std::string timeline;              // file for a picture of the predicted step
   std::vector<std::string> choices;  // one line for each "auto" that was replaced
   std::string assumed;               // the assumptions about backends and algorithms
-  double limit = 0;                  // bytes per rank: the memory limit, or the accelerator's memory; 0: none
+  double limit = 0;                  // bytes per rank: the memory limit, or the accelerator's memory; 0 if there is neither
   std::optional<Shortage> shortage;  // set if the layout does not fit
 };
 

@@ -33,7 +33,7 @@ std::array<double, 2> least_squares(const std::vector<std::array<double, 2>>& x)
   return {c0, c1};
 }
 
-// The two parts of a row's seconds: the time of matrix products, and all other time.
+// The two parts of a row's time: the time of matrix products, and all other time.
 struct Division {
   double products, others;
 };

@@ -4,9 +4,9 @@
 //   constant     tokens / (GPUs · c): every GPU processes c tokens a second
 //   closed form  c1 · flops (1 + bubble) / GPUs + c2 · passes of layers: a flop rate, and a cost per pass of a layer
 //
-// The third comparison, "two rows fitted", is not a baseline. It multiplies the time of matrix products by one constant and
-// all other time by a second constant, so that the predictions of two rows are exact. The two rows are those in which matrix
-// products take the most different fractions of the time. The errors of all other rows are shown.
+// The third comparison, "two rows fitted", is not a baseline. This comparison multiplies the time of matrix products by one
+// constant and all other time by a second constant, so that the predictions of two rows are exact. The chosen rows have the
+// largest difference in the fraction of time that matrix products take. The errors of all other rows are shown.
 #pragma once
 #include <optional>
 #include <vector>

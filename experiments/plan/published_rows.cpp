@@ -12,7 +12,7 @@
 namespace chorale::plan {
 namespace {
 
-// The settings of a row. A setting that the table does not have comes from the series.
+// The settings of a row. A setting that the table does not have is taken from the assumptions of the series.
 class Settings {
  public:
   Settings(const PublishedSeries& series, const Row& row) : series_(series), row_(row) {}
@@ -88,7 +88,8 @@ StepRequest request_of(const PublishedSeries& series, const System& machine, con
   return request;
 }
 
-// `chosen_by_us`: the interleaving is not published. Chunks and micro-batches must then divide evenly.
+// `chosen_by_us`: the interleaving is not published. In this case, all chunks must have equally many layers, and an
+// interleaved schedule needs complete groups of micro-batches.
 bool is_legal(const Settings& s, const StepRequest& request, bool chosen_by_us) {
   const TrainingOptions& o = request.plan.options;
   const Layout& l = request.plan.layout;
@@ -122,8 +123,7 @@ double seconds_of(const StepRequest& request) {
   return first + static_cast<double>(number - near) * (more - first) / static_cast<double>(stages);
 }
 
-// Returns the memory of the rank that needs the most: the planned bytes, plus the attention scores if attention is not
-// fused.
+// Returns the maximum memory over the ranks: the planned bytes, plus the attention scores if attention is not fused.
 double bytes_of(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const double scores = static_cast<double>(o.batch.micro * o.shape.heads / request.plan.layout.shards()) *

@@ -1,5 +1,5 @@
 // Predicts the rows of a published table. A setting that the table does not have is an assumption of the series. If the
-// micro-batch or the interleaving is not published, the fastest that fits the accelerator's memory is taken.
+// micro-batch or the interleaving is not published, the fastest choice that fits the accelerator's memory is taken.
 #pragma once
 #include <map>
 #include <string>
@@ -14,7 +14,7 @@ using Row = std::map<std::string, double>;
 
 struct PredictedRow {
   double seconds = 0;          // duration of the step
-  double seconds_if_slow = 0;  // with matrix products that take 0.1 % longer
+  double seconds_if_slow = 0;  // predicted time if matrix products took 0.1 % longer
   std::int64_t micro_batch = 1;
   std::string layout;
   double tokens_per_gpu = 0, flops_per_gpu = 0, layer_passes = 0, bubble = 0;  // inputs of the simple baselines
@@ -22,7 +22,7 @@ struct PredictedRow {
 };
 
 PredictedRow predict_row(const PublishedSeries& series, const System& machine, const Row& row);
-// The measured seconds of a row; NaN if the table has none.
+// The measured time of a row in seconds; NaN if the table has none.
 double measured_seconds(const PublishedSeries& series, const Row& row, const PredictedRow& predicted);
 
 }  // namespace chorale::plan

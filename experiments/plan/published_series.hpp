@@ -1,6 +1,6 @@
 // Assumptions about a published table, one set for each measured column: the machine, the software, and how the model was
-// trained. The file experiments/published/assumptions.toml states them, with the reasons. No assumption applies to only one
-// row of a table.
+// trained. The file experiments/published/assumptions.toml states the assumptions, with the reasons. No assumption applies
+// to only one row of a table.
 //
 //   [[series]]
 //   name = "PTD-P, table 1"          columns = "heads hidden layers t p gpus batch"
@@ -17,11 +17,11 @@
 namespace chorale::plan {
 
 struct PublishedSeries {
-  std::string name, measured;               // name of the table; name of the column
+  std::string name, measured;               // name: the table; measured: the column of measured values
   std::vector<std::string> columns;         // settings that the table's rows must have
   bool one_host = true, many_hosts = true;  // whether rows on one host, and on several hosts, belong to the series
   bool fits_two_rows = false;               // also show errors with two constants fitted to two rows
-  std::map<std::string, double> given;      // settings that the rows do not have
+  std::map<std::string, double> given;      // values of settings that the table does not have
   std::string machine;
   Software software;
   ModelFamily family = ModelFamily::gpt2;

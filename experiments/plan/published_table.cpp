@@ -75,7 +75,7 @@ const PublishedColumn& column_named(const std::string& name, const std::string& 
               did_you_mean(name, names, "columns are " + join(names, ", ")));
 }
 
-// Lines that begin with # are remarks. But the first column of a table can be called "# GPUs".
+// Lines that begin with # are remarks. However, the first column of a table can be called "# GPUs".
 bool says_nothing(const std::string& line) {
   return trimmed(line).empty() || (line.starts_with('#') && !line.starts_with("# GPUs,"));
 }

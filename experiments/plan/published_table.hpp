@@ -1,5 +1,5 @@
-// A table of measured steps, as printed in a paper. It is a CSV file whose columns are settings and measurements of a run.
-// Lines that begin with # are remarks. Columns can have alternative names, which the .cpp file lists.
+// A table of measured steps, as printed in a paper. The table is a CSV file with columns for the settings and the
+// measurements of a run. Lines that begin with # are remarks. Columns can have alternative names, which the .cpp file lists.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -1,9 +1,9 @@
-// A `Question` is a kind of request that `chorale plan` answers. check() runs before MPI starts, and refuses a question that
+// A `Question` is a kind of request that `chorale plan` answers. check() runs before MPI starts, and refuses a request that
 // has no answer.
 //
 //   asked by                          question             answer
-//   --layout dp2.tp2                  one_layout           the memory and traffic of each stage, and the time of a step
-//   --layout dp2.tp2 --longest-seq…   longest_sequence     how long sequences may be
+//   --layout dp2.tp2                  one_layout           memory and traffic of each stage, and the time of a step
+//   --layout dp2.tp2 --longest-seq…   longest_sequence     how long sequences can be
 //   --layout all --ranks 4            all_layouts          a table with the costs of every legal layout
 //   --search --ranks 64 --machine M   fastest_ways         the fastest layouts on a machine of accelerators
 //   --table FILE.csv                  published_table      predictions beside published measurements

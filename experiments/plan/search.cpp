@@ -77,7 +77,7 @@ SearchResult search(const SearchRequest& request, Estimates& estimates, const Se
   return result;
 }
 
-// Finds the fastest way to use this layout. Executes the three ways with the fastest estimates among those that fit. If no
+// Finds the fastest way to use this layout. Executes the ways that fit in memory and have the three fastest estimates. If no
 // way fits, returns the way that needs the least memory.
 Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layout& layout) {
   std::vector<Found> ways = ways_of(layout, request);
@@ -96,8 +96,8 @@ Found fastest_way(const SearchRequest& request, Estimates& estimates, const Layo
   return *std::ranges::min_element(best, {}, [](const Found& f) { return f.step.seconds; });
 }
 
-// Returns why this way recomputes activations: with less recomputation, the model would not fit in memory. Returns "" if it
-// would fit, or if nothing is recomputed.
+// Returns why this way recomputes activations: with less recomputation, the model would not fit in memory. Returns "" if the
+// model would fit, or if nothing is recomputed.
 std::string why_recompute(const SearchRequest& request, const Found& way) {
   if (way.recompute == Recompute::none) return "";
   Found lesser = way;

@@ -1,5 +1,5 @@
-// The tables of `chorale plan` for one layout: memory, traffic, and data in a slow tier. Each stage has one or a few rows.
-// In text, equal rows of neighboring stages are merged: "1-14".
+// The tables of `chorale plan` for one layout: memory, traffic, and data in a slow tier. Each stage has one or more rows. In
+// text, equal rows of neighboring stages are merged: "1-14".
 #pragma once
 #include "experiments/plan/wording.hpp"
 #include "parallel/plan/plan.hpp"

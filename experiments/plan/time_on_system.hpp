@@ -13,7 +13,7 @@ namespace chorale::plan {
 // Says how the time of a step is divided and what the step costs. If the tokens of a complete training are given, adds the
 // time, GPU-hours and energy of the training.
 std::string words_for_system(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);
-// The same values as a table, with one row for each class of ranks.
+// The values of words_for_system() as a table, with one row for each class of ranks.
 TextTable time_table(const PredictedStep& step, const StepRequest& request, const Wording& as);
 // The days of a complete training, and a line that adds GPU-hours and energy. The line is "" if no tokens are given.
 double days_of(const PredictedStep& step, const StepRequest& request, const WholeTraining& whole);

@@ -15,6 +15,6 @@ std::vector<std::string> columns_of_ways(const SearchRequest& request, const Wor
 std::vector<std::string> row_of_way(const Found& way, const Found& fastest, const SearchRequest& request, const Wording& as);
 void add_ways(Document& out, const SearchResult& result, const SearchRequest& request, const Wording& as);
 
-double share(const Shares& shares, const std::string& name);  // seconds of this kind; 0 if it is missing
+double share(const Shares& shares, const std::string& name);  // time of this kind of work in seconds; 0 if it is missing
 
 }  // namespace chorale::plan

@@ -1,5 +1,5 @@
-// Computes figures about a model that introductions to parallel training often quote. The bytes come from plans: of one rank
-// that has the complete model, and of a layout with and without ZeRO.
+// Computes quantities of a model that introductions to parallel training often quote. The bytes come from three plans: one
+// rank with the complete model, and a layout with and without ZeRO.
 //
 //   states    16 bytes per parameter in f32 with Adam, 2.54 TiB for GPT-3 175B; and the part that each ZeRO replica keeps
 //   time      tokens × flops per token / flops per second: 288 years of a V100 at 35 TFLOP/s for 300 billion tokens

@@ -27,12 +27,12 @@ class Wording {
   bool plain_;
 };
 
-std::string words_for_bytes(double bytes);  // "1.5 KiB", with three digits; "?" below 0: unknown
+std::string words_for_bytes(double bytes);  // "1.5 KiB", with three digits; "?" for negative values, which mean unknown
 
 // A rank that needs at least this share of its memory can fail although its plan fits, because libraries and fragmentation
 // take memory that the plan does not count.
 inline constexpr double tight_share = 0.9;
 std::string words_for_room(double needed,
-                           double memory);  // "a rank needs 61 GiB of 74.5 GiB, 82 %", and whether it is tight
+                           double memory);  // "a rank needs 61 GiB of 74.5 GiB, 82 %", and a remark if memory is tight
 
 }  // namespace chorale::plan

@@ -56,7 +56,7 @@ bool accepts(const Case& row) try {
   return false;
 }
 
-// Returns the case with the variation applied. Returns nothing if the case has one rank, or if the variation does not fit
+// Returns the case with the variation applied. Returns nullopt if the case has one rank, or if the variation does not fit
 // the case.
 std::optional<Case> changed(Case row, const Variation& variation) {
   if (row.layout.ranks() == 1 || !variation.change(row) || !possible(row) || !accepts(row)) return {};
@@ -125,7 +125,7 @@ std::vector<Case> combined(const std::vector<std::string>& words, std::int64_t w
 }
 
 void require_algorithms(const Case& row) {
-  // Planning rank 0 checks the collectives of a step on every axis. The all-gather of fingerprints is checked here.
+  // The plan of rank 0 checks the collectives of a step on every axis. The all-gather of fingerprints is checked here.
   plan_rank({.options = row.options, .layout = row.layout, .algorithms = row.algorithms}, 0);
   const auto ranks = static_cast<int>(row.layout.ranks());
   const Algorithm* const exchange = find_algorithm(Collective::all_gather, choice_for(row.algorithms, "world"));

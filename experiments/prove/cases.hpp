@@ -1,5 +1,6 @@
-// The cases to prove. Each case trains the same model in a different way, and all results must be bit-identical. First come
-// the layouts, then variations of layouts: cases with one additional change, such as the algorithm or the bucket size.
+// The cases to prove. Each case trains the same model in a different way, and all results must be bit-identical. The layouts
+// come first. The variations of layouts follow; each has one additional change, such as a different algorithm or bucket
+// size.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,12 +15,13 @@ struct Case {
   ByAxis backends, algorithms;
   TrainingOptions options;
   train::DocumentMask documents;  // the documents of the data; a variation can replace them
-  bool few_labels = false;        // the first two thirds of a sample have no targets, so some context ranks have none
+  bool few_labels = false;        // the first two thirds of a sample have no targets, so some context ranks have no targets
   std::string variation = "";     // "bucket 1 KiB"
 };
 
-// Returns one case per layout in `words`, with a suitable micro-batch size. The word "all" means every layout of 1 to
-// `world` ranks that fits. All other settings are copied from `plain`. So is the axis order, unless the layout names one.
+// Returns one case per layout in `words`, with a suitable micro-batch size. The entry "all" means every layout of 1 to
+// `world` ranks that fits. All other settings are copied from `plain`. The axis order is copied too, unless the layout names
+// one.
 std::vector<Case> cases_of(const std::vector<std::string>& words, std::int64_t world, const Case& plain);
 // For each layout in `words`, returns cases with one additional change. `what` names the kinds of changes (variations.hpp).
 // In `words`, "all" means a few layouts that together cover every strategy.

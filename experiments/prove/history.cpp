@@ -31,7 +31,8 @@ std::vector<std::string> differing_tensors(const StepState& expected, const Step
   return names;
 }
 
-// Extracts the parameter's name: "mean/norm.gain" is a state of "norm.gain", and "norm.gain@dp1" is a copy of it.
+// Extracts the parameter's name: "mean/norm.gain" is a state of the parameter "norm.gain", and "norm.gain@dp1" is a copy of
+// this parameter.
 std::string parameter_of(const std::string& tensor) {
   const std::string whole = tensor.substr(0, tensor.find('@'));
   return whole.substr(whole.find('/') + 1);  // npos + 1 is 0
@@ -113,7 +114,7 @@ std::string collectives_behind(const std::string& tensor, const ModelShape& shap
   const AxisSet width = axes.dividing(Divides::width), stages = axes.dividing(Divides::layers),
                 experts = axes.dividing(Divides::experts, expert_grid), in_use = axes.in_grids(layout.grids()),
                 shards = layout.zero > 0 ? layout.sharded() & in_use : 0;
-  std::vector<std::string> sums, ways;  // collectives that sum the tensor over ranks; collectives that carry its inputs
+  std::vector<std::string> sums, ways;  // collectives that sum the tensor, and collectives that carry its inputs
   if (layout.ranks() > 1 && is_total) sums.emplace_back("world all_reduce");
   if (!is_norm) {
     add_call(ways, layout, width, layout.sequence ? "reduce_scatter and all_gather" : "all_reduce");

@@ -37,7 +37,7 @@ struct Difference {
 // Returns the first difference between `seen` and `expected`, if there is any. A failed run is compared up to its last
 // complete step. Values are compared in the order in which a step computes them: loss, expert choices, gradients (in
 // backward order), gradient norm, moments, weights. A wrong gradient makes the norm wrong, and a wrong norm makes the
-// weights wrong. So no other difference can have caused the first one.
+// weights wrong. Thus the first difference is not a consequence of another difference.
 std::optional<Difference> first_difference(const History& expected, const History& seen, const ModelShape& shape);
 
 // Returns the collectives that can have made a tensor wrong with this layout: "tp all_reduce, dp reduce_scatter".

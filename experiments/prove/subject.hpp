@@ -1,5 +1,5 @@
-// The model, the data and the optimizer's update rule that a case uses. They determine the values that a run on one rank
-// computes. So all cases with the same subject are compared with the same run on one rank.
+// The model, the data and the optimizer's update rule that a case uses. A subject determines the values that a run on one
+// rank computes. All cases with the same subject are therefore compared with the same run on one rank.
 #pragma once
 #include "experiments/prove/cases.hpp"
 #include "experiments/prove/history.hpp"
@@ -22,7 +22,7 @@ struct Subject {
 
 // The history of the run on one rank, for each subject.
 using References = std::vector<std::pair<Subject, History>>;
-const History* reference_of(const Case& row, const References& references);  // null if there is no such run yet
+const History* reference_of(const Case& row, const References& references);  // null if there is no run on one rank yet
 
 // Reads the synthetic language as the case requires.
 ReadSamples reader_of(const Case& row);

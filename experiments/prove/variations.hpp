@@ -1,8 +1,9 @@
-// A variation changes a case, but not its layout. Most variations must not change a single bit of the result. They vary
-// backends, algorithms, sizes of buckets and micro-batches, recomputation, and orders of axes. They also vary schemes and
-// cuts of context parallelism, put shards and activations into a file, and update during the backward pass. The remaining
-// variations do change the result. Routing, capacity and balance of experts change the model, documents change the data, and
-// delayed updates change the training. These cases are compared with a run on one rank that has the same change.
+// A variation changes a case, but not its layout. Most variations must not change a single bit of the result. Such
+// variations vary backends, algorithms, sizes of buckets and micro-batches, recomputation, and orders of axes. Such
+// variations also vary schemes and sequence partitions of context parallelism, put shards and activations into a file, and
+// update during the backward pass. The remaining variations do change the result. Routing, capacity and balance of experts
+// change the model, documents change the data, and delayed updates change the training. These cases are compared with a run
+// on one rank that has the same change.
 //
 //   --vary routing,recompute         one change at a time: 5 + 3 cases per layout
 //   --combine routing,recompute      all combinations: 5 × 3 cases per layout

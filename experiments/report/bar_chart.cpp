@@ -11,10 +11,10 @@ namespace chorale::report {
 namespace {
 
 constexpr double above_bars = 12, bar_height = 16, lane = 22, under = 18,
-                 most_name = 0.35;  // most_name: as a share of the width
+                 most_name = 0.35;  // most_name: largest width of a name, as a share of the chart's width
 constexpr double name_height = 18;  // height of a name that is placed above its bar, because there is no space beside it
 constexpr double units_per_bar_tick = 90;
-constexpr double least_width = 0.3;  // a part that would be narrower is not drawn
+constexpr double least_width = 0.3;  // minimum width of a part; narrower parts are not drawn
 
 double total_of(const Bar& bar) {
   double total = 0;
@@ -48,7 +48,8 @@ std::string bars_of(const BarChart& chart, const Bar& bar, const Scale& scale, d
 
 }  // namespace
 
-// The values are in a column on the right. Beside a whisker, a reader could take the value for that of the whisker's end.
+// The values are in a column on the right. Beside a whisker, a reader could take the value for the position of the whisker's
+// end.
 std::string draw(const BarChart& chart, Looks&, double width) {
   Canvas canvas(width, chart.title, chart.description);
   std::vector<Bar> bars;

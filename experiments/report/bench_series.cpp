@@ -17,7 +17,7 @@ const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm
 
 struct BenchBlock {
   std::string block, settings;  // `settings`: see other_settings
-  std::string pretended;        // --hosts: the hosts for which algorithms were chosen
+  std::string pretended;        // --hosts: the emulated hosts, for which algorithms were chosen
   std::map<std::string, std::vector<std::string>> words;
   std::map<std::string, std::vector<double>> numbers;
   std::size_t rows = 0;
@@ -47,7 +47,7 @@ BenchBlock find_in(const RecordedRun& run) {
   return found;
 }
 
-// A condition in words: "4 ranks", "in place". Returns "" if the condition does not exist, such as the root of an
+// Formats a condition as text: "4 ranks", "in place". Returns "" if the condition does not exist, such as the root of an
 // all_reduce.
 std::string words_for(const std::string& column, const std::string& value) {
   if (value.empty() || value == "none" || value == "-1") return "";
@@ -86,7 +86,7 @@ class Questions {
   }
 
  private:
-  std::map<std::string, std::map<std::string, std::set<std::string>>> seen_;  // values; the keys are operation and condition
+  std::map<std::string, std::map<std::string, std::set<std::string>>> seen_;  // the values of each condition, by operation
 };
 
 }  // namespace
@@ -107,12 +107,12 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
     for (std::size_t row = 0; row < found.rows; ++row) chunks.insert(found.word("chunks", row));
   const Questions questions(all);
   struct Measured {
-    std::map<std::string, std::vector<double>> medians;  // seconds; the key is the block
+    std::map<std::string, std::vector<double>> medians;  // times in seconds; the key is the block
     std::vector<double> ceilings;
   };
   std::vector<BenchRow> rows;
   std::vector<Measured> measured;             // for each row
-  std::map<std::string, std::size_t> places;  // indices in `rows`; the key is the question, name and bytes
+  std::map<std::string, std::size_t> places;  // indices in `rows`; the key joins the question, the name and the bytes
   for (const BenchBlock& found : all)
     for (std::size_t row = 0; row < found.rows; ++row) {
       const std::string question = questions.name(found, row);
@@ -149,7 +149,7 @@ std::vector<BenchRow> bench_rows(const RecordSet& records) {
     BenchRow& row = rows[r];
     for (const auto& [block, medians] : measured[r].medians) row.blocks[block] = summarize(medians).median;
     row.ceiling = summarize(measured[r].ceilings).median;
-    if (measured[r].ceilings.size() == 1) continue;  // the row keeps the interval of its calls
+    if (measured[r].ceilings.size() == 1) continue;  // a row that was measured once keeps the interval of its calls
     const Summary all_blocks = summarize(row.blocks);
     row.spread = spread_name(false, all_blocks.has_interval);
     row.median = all_blocks.median;

@@ -8,7 +8,7 @@
 //   all_reduce, 4 ranks                1024    shm ring │ shm direct │ mpi ring         another cell: 2 ranks do less work
 //
 // Names state only the settings that differ between the rows. If several launches or repetitions measured a row, the time of
-// the row is their median.
+// the row is the median over these launches or repetitions.
 #pragma once
 #include <string>
 #include <vector>
@@ -23,17 +23,17 @@ struct BenchRow {
   std::string name;       // the series: "shm ring", and chunks or settings if these differ between rows
   std::string algorithm;  // the algorithm that ran; `name` can say "auto"
   std::int64_t ranks = 0, count = 0, chunks = 1, root = 0;
-  ByBlock blocks = {};  // the median seconds of each block (blocks.hpp)
+  ByBlock blocks = {};  // the median time of each block in seconds (blocks.hpp)
   double bytes = 0, median = 0, ci_low = 0, ci_high = 0, predicted = 0, ceiling = 0, bytes_sent = 0, bytes_predicted = 0;
   std::string spread;  // name of the interval from ci_low to ci_high: see spread_name
 };
 
 std::vector<BenchRow> bench_rows(const RecordSet& records);
 
-// The settings that distinguish benchmarks and that no column of /series has: ", compare-calls false".
+// The settings that distinguish benchmarks but are not columns of /series: ", compare-calls false".
 std::string other_settings(const RecordedRun& run);
 
-std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);           // blocks of the row with the fewest blocks
+std::size_t fewest_blocks_of(const std::vector<BenchRow>& rows);           // minimum over the rows
 std::string spreads_of(const std::vector<BenchRow>& rows);                 // column heading for the intervals of the rows
 std::vector<std::string> questions_of(const std::vector<BenchRow>& rows);  // sorted by operation, then by ranks
 std::vector<double> sizes_of(const std::vector<BenchRow>& rows);           // ascending

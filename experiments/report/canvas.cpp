@@ -42,14 +42,14 @@ constexpr const char* style = R"css(.chart { font: 12px system-ui, sans-serif }
 .heat { fill: var(--s0); stroke: var(--grid) } .plate { fill: var(--paper) }
 )css";
 
-// Okabe & Ito 2008. Yellow and black are replaced by colors that are visible on both white and black.
+// The palette of Okabe & Ito (2008). Yellow and black are replaced by colors that are visible on both white and black.
 constexpr const char* light[series_colors] = {"#0072b2", "#d55e00", "#009e73", "#b0508b",
                                               "#2b9ed8", "#c98500", "#4a5160", "#7a4fc2"};
 constexpr const char* dark[series_colors] = {"#4da6e8", "#ff8a3d", "#2bc79a", "#e39ac3",
                                              "#8fd0f7", "#f2b134", "#b4bdca", "#b79cf2"};
 constexpr const char* dashes[series_colors] = {"", "7 3", "2 3", "9 3 2 3", "5 2", "12 4", "1 3", "6 2 1 2 1 2"};
 
-// SVG of each hatching. It is drawn over the color, as a tile of 8 × 8 that repeats.
+// SVG of each hatching. A hatching is drawn over the color, as a tile of 8 × 8 that repeats.
 constexpr const char* hatchings[series_colors] = {
     "",
     "<path d=\"M-2 6 L6 -2 M2 10 L10 2\"/>",
@@ -61,8 +61,8 @@ constexpr const char* hatchings[series_colors] = {
     "<circle cx=\"4\" cy=\"4\" r=\"2.4\"/>",
 };
 
-// The index of the dashes and the hatching of a look. From look 8 on, each color is combined with different dashes (those of
-// the color two places later). So every combination of color, dashes and mark is unique.
+// The index of the dashes and the hatching of a look. From look 8 on, each color is combined with the dashes of a different
+// color, whose index is larger by two. Thus every combination of color, dashes and mark is unique.
 std::size_t second_of(std::size_t look) { return (look + 2 * (look / series_colors)) % series_colors; }
 
 std::vector<std::pair<std::string, std::string>> named_colors(bool in_dark) {
@@ -91,7 +91,7 @@ std::string with_values(std::string css) {
 
 std::string fill_of(std::size_t look) { return fmt::format("url(#hatch{})", look % series_looks); }
 
-// SVG that defines the hatchings in a picture; if the picture is "", all hatchings.
+// Returns SVG that defines the hatchings that `picture` uses, or all hatchings if `picture` is "".
 std::string definitions(const std::string& picture = "") {
   std::string svg;
   for (std::size_t look = 0; look < series_looks; ++look)
@@ -103,7 +103,7 @@ std::string definitions(const std::string& picture = "") {
   return svg.empty() ? "" : "<defs>\n" + svg + "</defs>\n";
 }
 
-// Removes the circles that show values when the pointer is on them.
+// Removes the circles that show tooltips with values.
 std::string without_hovers(const std::string& svg) {
   std::string kept;
   for (const std::string& line : split(svg, '\n'))

@@ -10,8 +10,8 @@
 
 namespace chorale::report {
 
-// The number of colors, and of looks. A look is a combination of color, dashes and mark. Look 8 has the color of look 0, but
-// different dashes and a different mark. Look 16 equals look 0.
+// The number of colors, and the number of looks. A look is a combination of color, dashes and mark. Look 8 has the color of
+// look 0, but different dashes and a different mark. Look 16 equals look 0.
 inline constexpr std::size_t series_colors = 8, series_looks = 16;
 
 struct LegendEntry {
@@ -28,7 +28,8 @@ class Canvas {
             const std::string& anchor = "start");
   void line(double x1, double y1, double x2, double y2, const std::string& style);
   void add(const std::string& svg) { body_ += svg; }
-  // Adds a text that appears when the pointer is near this position. The text is drawn last, so that nothing covers it.
+  // Adds a tooltip that appears when the pointer is near this position. The tooltip is drawn last, so that nothing covers
+  // it.
   void hover(double x, double y, const std::string& words);
   double legend(double x, double y, const std::vector<LegendEntry>& entries);  // wraps lines; returns the y below it
 
@@ -43,7 +44,7 @@ class Canvas {
 double text_width(const std::string& text);
 std::string fitted(const std::string& text, double width);  // shortened with an ellipsis
 
-// SVG attributes for a line and for an area, and a mark as SVG, by the index of the look.
+// Each function takes the index of a look. Returns the SVG attributes of a line or an area, or a mark as SVG.
 std::string color_of(std::size_t look);  // the CSS class of the color
 std::string line_look(std::size_t look);
 std::string fill_look(std::size_t look, bool outlined = false);

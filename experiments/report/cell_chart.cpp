@@ -9,7 +9,7 @@ namespace chorale::report {
 namespace {
 
 constexpr double above_cells = 44, cell_height = 26, most_cell = 90;
-constexpr double strong = 0.5;  // cells with a larger `strength` have light text
+constexpr double strong = 0.5;  // cells above this `strength` have light text
 
 std::string heat_look(double strength) { return fmt::format("class=\"heat\" fill-opacity=\"{:.2f}\"", 0.95 * strength); }
 
@@ -17,7 +17,7 @@ std::string heat_look(double strength) { return fmt::format("class=\"heat\" fill
 
 std::string draw(const CellChart& chart, Looks& looks, double width) {
   Canvas canvas(width, chart.title, chart.description);
-  std::vector<LegendEntry> legend;  // built first, because series get their looks in its order
+  std::vector<LegendEntry> legend;  // built first, so that series get their looks in the order of the legend
   for (const auto& [words, name] : chart.series)
     legend.push_back({words + " " + name, fmt::format("<rect {} width=\"24\" height=\"12\"/>", fill_look(looks.of(name)))});
   double left = text_width(chart.row_name) + 10;

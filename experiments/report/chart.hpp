@@ -6,9 +6,9 @@
 //               left out
 //   CellChart   a table of colored cells: the color shows an amount, or one of several series
 //
-// A chart can be drawn at any width, with letters of the same size. The page draws each chart twice and shows the drawing
-// that fits the window. Phones get a narrow drawing; laptops get a drawing of half or full page width. A value appears when
-// the pointer is on its mark (an SVG <title>). The tables of the page have the same values for keyboards and screen readers.
+// A chart can be drawn at any width, with text of the same size. The page draws each chart twice and shows the drawing that
+// fits the window. Phones get a narrow drawing; laptops get a drawing of half or full page width. A value appears when the
+// pointer is on its mark (an SVG <title>). The tables of the page have the same values for keyboards and screen readers.
 #pragma once
 #include <functional>
 #include <limits>
@@ -36,7 +36,7 @@ struct ChartAxis {
 
 struct Point {
   double x = 0, y = 0;
-  double low = absent, high = absent;  // the ends of an interval; NaN: none
+  double low = absent, high = absent;  // the ends of an interval; NaN if there is none
   std::string name = {};               // the name of a dot
 };
 
@@ -48,7 +48,7 @@ struct Line {
   std::string name;
   std::vector<Point> points;
   Kind kind = Kind::series;
-  std::string series = {};  // the series that gives the line its look; "": the line's own name
+  std::string series = {};  // the series that gives the line its look; if it is "", the line's own name
 };
 
 struct LineChart {
@@ -56,13 +56,13 @@ struct LineChart {
   ChartAxis x, y;
   std::vector<Line> lines;
   std::string hollow = {};  // meaning of hollow marks, for the legend
-  std::string note = {};    // a few words above the plot, on the right
+  std::string note = {};    // short text above the plot, on the right
 };
 
 struct Bar {
   std::string name;
   std::vector<double> parts;           // the length of each part
-  double low = absent, high = absent;  // the ends of an interval of the total length; NaN: none
+  double low = absent, high = absent;  // the ends of an interval of the total length; NaN if there is none
   bool outlined = false;               // a prediction, drawn below its measurement
 };
 
@@ -75,7 +75,7 @@ struct BarChart {
 
 struct Cell {
   std::string words, about;  // the text in the cell, and its tooltip
-  std::string series = {};   // the series that gives the cell its look; "": the cell shows an amount
+  std::string series = {};   // the series that gives the cell its look; if it is "", the cell shows an amount
   double strength = 0;       // the amount, from 0 to 1
 };
 
@@ -85,10 +85,10 @@ struct CellChart {
   std::vector<std::string> rows, columns;
   std::vector<std::vector<Cell>> cells;
   std::vector<std::pair<std::string, std::string>> series;  // for the legend: words in the cells, names of the series
-  std::vector<std::pair<double, std::string>> scale = {};  // amounts (Cell::strength) to show in the legend, and their names
+  std::vector<std::pair<double, std::string>> scale = {};   // amounts (Cell::strength) in the legend, with their names
 };
 
-// The parts of bars are not series of the page. In every chart they have the looks 0, 1, 2, ….
+// The parts of bars are not series of the page. In every chart the parts have the looks 0, 1, 2, ….
 std::string draw(const LineChart& chart, Looks& looks, double width = half_width);
 std::string draw(const BarChart& chart, Looks& looks, double width = half_width);
 std::string draw(const CellChart& chart, Looks& looks, double width = half_width);
@@ -105,8 +105,8 @@ Drawing drawing_of(Chart chart) {
   return {std::move(caption), [chart = std::move(chart)](Looks& looks, double width) { return draw(chart, looks, width); }};
 }
 
-// Selects at most `most` points (but at least four) that preserve the shape of the curve: the first and the last point, and
-// the lowest and highest point of each interval between them.
+// Selects at most `most` points (but at least four), so that the shape of the curve is preserved. Keeps the first and the
+// last point, and the lowest and highest point of each interval between them.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 
 }  // namespace chorale::report

@@ -13,7 +13,7 @@
 namespace chorale::report {
 namespace {
 
-// The seconds of a phase in every step, averaged over the ranks.
+// The time in seconds of a phase in every step, averaged over the ranks.
 std::vector<double> phase_of_steps(const RecordedRun& run, const std::string& phase) {
   const RecordGroup group = run.group("phases");
   const auto phases = group.words("phase");
@@ -45,8 +45,8 @@ void add_training(std::vector<Metric>& metrics, const std::string& label, const 
     add({phase, Unit::seconds}, [phase](const RecordedRun& run) { return phase_of_steps(run, phase); });
 }
 
-// The name of each row of /series: the measured operation, each condition that differs from the usual one, and the settings
-// that distinguish the runs.
+// Returns the name of each row of /series. A name has the operation, backend, algorithm, type and size, the conditions that
+// differ from their defaults, and the settings that distinguish the runs.
 std::vector<std::string> series_names(const RecordGroup& series, const std::string& settings) {
   std::map<std::string, std::vector<std::string>> columns;
   for (const char* name :
@@ -77,9 +77,9 @@ std::vector<std::string> series_names(const RecordGroup& series, const std::stri
   return names;
 }
 
-// Adds the latencies. A row of /series has the median of its calls; the time of a call is that of its slowest rank.
+// Adds the latencies. A row of /series has the median of its calls; the time of a call is the time of its slowest rank.
 void add_bench(std::vector<Metric>& metrics, const std::vector<const RecordedRun*>& runs) {
-  std::map<std::string, std::map<const RecordedRun*, double>> medians;  // seconds; the outer key is the name of the series
+  std::map<std::string, std::map<const RecordedRun*, double>> medians;  // times in seconds, by name of the series and by run
   std::vector<std::string> names;                                       // names of the series, in order of first appearance
   for (const RecordedRun* run : runs) {
     const RecordGroup series = run->group("series");
@@ -121,7 +121,8 @@ const char* name_of(Unit unit) {
   return "1";
 }
 
-// Returns the table for programs. It has plain values, and a column for each fact that the text table states in words.
+// Returns the table for programs. The table has plain values, and a column for each fact that the text table states in
+// words.
 TextTable table_for_programs(const std::vector<MetricDifference>& differences) {
   TextTable table(
       {"metric", "unit", "A", "B", "launches of A", "launches of B", "paired", "B / A", "low", "high", "p", "verdict"});

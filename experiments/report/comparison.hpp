@@ -1,5 +1,5 @@
-// Compares two records, or two sets of records. Lists every metric that both have, and whether it differs by more than
-// chance. Such a comparison shows whether a change of the code made the program slower.
+// Compares two records, or two sets of records. Lists every metric that both have, and whether its difference is
+// significant. Such a comparison shows whether a change of the code made the program slower.
 //
 // A launch (one start of the program) gives one sample, which is the median of its steps or calls
 // (experiments/common/statistics.hpp gives the reason). `bench --against` alternates the launches of two programs in one
@@ -24,7 +24,7 @@ struct Metric {
   bool more_is_better = false;
   bool is_speed = false;  // false for a phase of a step: the table shows it to explain the speed, but --check ignores it
   ByBlock launches = {};  // one value per launch; the key is the launch's name
-  bool is_bench = false;  // true: from a benchmark, which can have many launches in one record; false: from a training run
+  bool is_bench = false;  // whether the value is from a benchmark, which can have many launches in one record
 };
 
 std::vector<Metric> metrics_of(const RecordSet& records);
@@ -36,9 +36,9 @@ struct MetricDifference {
   std::size_t launches_of_one = 0, launches_of_other = 0;
   Contrast contrast;
   double p = 1;      // p-value with Holm's correction for all comparisons; NaN: unknown
-  double loss = 0;   // 0.05: `other` is 5 % slower (a phase takes 5 % longer); negative: faster
-  double worst = 0;  // the largest loss in the 95 % interval; NaN: too few launches for an interval
-  double fall = 0;   // the largest relative fall of the speed in the interval: 0.5 if it can have halved
+  double loss = 0;   // 0.05 if `other` is 5 % slower (or a phase takes 5 % longer); negative if it is faster
+  double worst = 0;  // the largest loss in the 95 % interval; NaN with too few launches for an interval
+  double fall = 0;   // the largest relative decrease of the speed within the interval; 0.5 means possibly halved
   bool is_speed = false, is_bench = false;
   bool real() const { return p < significant; }
 };
@@ -51,15 +51,16 @@ struct Comparison {
 Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& other);
 
 // The table of the differences, and the lines below it that explain the columns. A and B are medians of the launches, but B
-// / A, its interval and p belong to the geometric mean. If some launches are stalled, the two can differ widely. In csv and
-// json, every quantity is a plain value, and a column has the unit of A and B.
+// / A, its interval and p are computed from geometric means. If some launches are stalled, B / A can differ widely from the
+// ratio of the medians. In csv and json, every quantity is a plain value, and an additional column states the unit of A and
+// B.
 TextTable table_of(const std::vector<MetricDifference>& differences, const std::string& format);
 std::string legend_of(const std::vector<MetricDifference>& differences);
 
-// Returns the speeds that fell by more than the threshold and by more than chance.
+// Returns the speeds with a significant decrease that exceeds the threshold.
 std::vector<MetricDifference> slower(const std::vector<MetricDifference>& differences, double threshold);
-// Returns the remaining speeds whose intervals extend beyond the threshold. These speeds may have fallen by more than the
-// threshold.
+// Returns the remaining speeds whose intervals extend beyond the threshold. It is possible that these speeds decreased by
+// more than the threshold.
 std::vector<MetricDifference> perhaps_slower(const std::vector<MetricDifference>& differences, double threshold);
 
 }  // namespace chorale::report

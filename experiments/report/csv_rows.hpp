@@ -11,7 +11,7 @@
 
 namespace chorale::report {
 
-inline constexpr const char* rows_beside = "outside.csv";  // read together with every record in its folder
+inline constexpr const char* rows_beside = "outside.csv";  // file that is read with every record in its folder
 bool is_csv(const std::string& file);
 // Adds the CSV files in the folders of these files, unless the list already has them.
 std::vector<std::string> with_rows_beside(const std::vector<std::string>& files);

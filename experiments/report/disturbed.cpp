@@ -27,7 +27,7 @@ std::vector<OtherWork> work_in(const RecordGroup& ranks) {
 
 std::string disturbance_of(const RecordSet& records) {
   std::vector<OtherWork> all;
-  std::set<const RecordSource*> suites;  // a suite measures the load once for all of its runs
+  std::set<const RecordSource*> suites;  // suites already read; a suite measures the load once for all its runs
   for (const RecordedRun& run : records.runs) {
     if (!run.source || run.simulated() || suites.contains(run.source.get())) continue;
     std::vector<OtherWork> work = run.prefix.empty() ? std::vector<OtherWork>{} : work_in(run.source->group("/ranks"));

@@ -23,7 +23,7 @@ std::string recorded_reason(const Reader& record) {
   return "";
 }
 
-// Returns the reason that the guards (the processes that watch the ranks) saw. Rank 0 writes the record. If rank 0 was
+// Returns the reason that the guards (the processes that watch the ranks) recorded. Rank 0 writes the record. If rank 0 was
 // killed, only the guards know the reason.
 std::string seen_reason(const std::string& file) try {
   return read_dumps(std::filesystem::path(file).parent_path()).lost;

@@ -15,15 +15,15 @@
 
 namespace chorale::report {
 
-// Returns the reason why the run failed. It is the reason in its record or else the reason that the guards (processes that
-// watch the ranks) saw. Returns "" if the run did not fail. `file` is the record's path.
+// Returns the reason why the run failed. The reason comes from the run's record, or otherwise from the guards (processes
+// that watch the ranks). Returns "" if the run did not fail. `file` is the record's path.
 std::string trouble_of(const std::string& file, const Reader& record, std::size_t columns);
 
 // Formats a fact: "  command     build/chorale train …", wrapped. Lines beyond `most` are left out.
 std::string fact(const std::string& name, const std::string& text, std::size_t columns, std::size_t most = 3);
 
 std::string facts_of(const Reader& record, std::size_t columns);            // command, start, machine
-std::string disturbance_in(const RecordSet& records, std::size_t columns);  // disturbed.hpp, as a fact; "" if undisturbed
+std::string disturbance_in(const RecordSet& records, std::size_t columns);  // warning of disturbed.hpp; "" without one
 std::string footer_of(const std::string& file, std::size_t columns);        // the commands that show more
 
 }  // namespace chorale::report

@@ -69,7 +69,7 @@ void label_all(std::vector<RecordedRun>& runs, const std::string& metric) {
     std::set<std::string> keys = differing[run.command];
     if (metric == by_loss) keys.erase("seed");
     std::vector<std::string> words;
-    if (run.command == another_program) continue;  // it already has a label
+    if (run.command == another_program) continue;  // runs of other programs already have a label
     if (run.command == "train")
       words.push_back(run.layout = layout_of(run));
     else

@@ -35,7 +35,7 @@ class Plot {
     axes();
     std::vector<LegendEntry> legend;
     for (const Line& line : chart_.lines)
-      if (drawable(line) && in_legend(line)) legend.push_back({line.name, sample(line)});  // first: in the order of looks
+      if (drawable(line) && in_legend(line)) legend.push_back({line.name, sample(line)});  // assigns looks
     if (!chart_.hollow.empty()) legend.push_back({chart_.hollow, "<circle class=\"hollow\" cx=\"12\" cy=\"6\" r=\"3.4\"/>"});
     using enum Line::Kind;
     for (const Line::Kind kind : {other, limit, model, series, hollow})
@@ -75,7 +75,7 @@ class Plot {
     for (std::size_t i = 0; i < x_marks.size(); ++i) {
       const double half = text_width(x_words[i]) / 2, at = across(x_marks[i]);
       canvas_.line(at, bottom, at, bottom + 4, "axis");
-      const double middle = std::min(at, canvas_.width() - half);  // the last label can need space at the edge
+      const double middle = std::min(at, canvas_.width() - half);  // moved to the left if it would cross the edge
       if (middle - half < free) continue;
       canvas_.text(middle, bottom + 18, x_words[i], "quiet", "middle");
       free = middle + half + 8;
@@ -153,7 +153,7 @@ class Plot {
     if (path.empty()) return;
     canvas_.add(
         fmt::format("<path {} d=\"{}\"><title>{}</title></path>{}\n", look_of(line), path, escape_xml(line.name), marks));
-    if (line.kind == Line::Kind::other) return;  // there are many such lines, so their names are enough
+    if (line.kind == Line::Kind::other) return;  // no tooltips, because there are many such lines
     for (const Point& point : thinned(line.points, places_of(units_per_hover)))
       if (holds(point)) canvas_.hover(across(point.x), down(point.y), words_for(line.name, point));
   }
@@ -194,7 +194,7 @@ class Plot {
     }
   }
 
-  static constexpr int digits = 5;  // significant digits of the value that the pointer is on
+  static constexpr int digits = 5;  // significant digits of the value in a tooltip
 
   const LineChart& chart_;
   Looks& looks_;

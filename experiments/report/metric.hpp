@@ -1,8 +1,8 @@
 // Chooses the metric that ranks the training runs of a comparison (ranking.hpp).
 //
-//   tokens/s        highest is best     a sample is a repetition, in which all runs took turns
-//   held-out loss   lowest is best      a sample is a seed: repetitions with the same seed have the same loss, so they say
-//                                       nothing about chance. Runs that differ only in their seed are therefore one row
+//   tokens/s        highest is best     a sample is a repetition, in which all runs alternated
+//   held-out loss   lowest is best      a sample is a seed: repetitions with the same seed have the same loss, so they are
+//                                       not independent. Runs that differ only in their seed are therefore one row
 //
 // The suite (`metric`) or --metric names the metric. Otherwise the settings decide. Some options, such as lr, change what
 // runs learn but not their speed (Effect::learning). If the runs differ in such a setting, the metric is their loss, because

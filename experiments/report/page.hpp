@@ -1,6 +1,7 @@
-// Builds the report as one self-contained HTML file, without scripts and without access to the network. Its layout suits
-// phones, laptops and print, in light and dark. The page has each picture twice, for narrow and for wide windows, and shows
-// one of them. Every picture has a description for screen readers, a table of its values, and a link that saves it as SVG.
+// Builds the report as one self-contained HTML file, without scripts and without access to the network. The page layout
+// suits phones, laptops and print, in light and dark mode. The page has each picture twice, for narrow and for wide windows,
+// and shows one of them. Every picture has a description for screen readers, a table of its values, and a link that saves it
+// as SVG.
 #pragma once
 #include <string>
 #include <vector>

@@ -25,8 +25,8 @@ struct Criterion {
 const std::vector<Criterion>& all_criteria();
 const Criterion& criterion_of(const RecordSet& records);
 
-// The runs that have this group, by label, the best label first. Labels without a value of the metric come last, in the
-// order of the files.
+// The runs that have this group, grouped by label, with the best label first. Labels without a value of the metric come
+// last, in the order of the files.
 std::vector<std::vector<const RecordedRun*>> ranked(const RecordSet& records, const std::string& group);
 
 }  // namespace chorale::report

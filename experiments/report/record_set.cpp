@@ -26,7 +26,7 @@ double number_in(const std::string& cell) {
   return cell.empty() || *end ? std::nan("") : value;
 }
 
-// Maps the id of each run of a suite to its repetition.
+// Maps the id of each run of a suite to the name of the run's repetition.
 std::map<std::string, std::string> repetitions_in(const RecordSource& source) {
   std::map<std::string, std::string> repetitions;
   const RecordGroup summary = source.group("/summary");

@@ -1,4 +1,4 @@
-// Reads the records of a report into one list of runs. A file has one run or several; a run has HDF5 groups of tables:
+// Reads the records of a report into one list of runs. A file has one or more runs, and a run has HDF5 groups of tables:
 //
 //   run.h5      one run: its groups are at the root               /train, /phases, /config …
 //   suite.h5    a suite: each run has a folder of groups          /runs/<id>/train …
@@ -19,9 +19,9 @@
 
 namespace chorale::report {
 
-// The first steps of a run are its warm-up. They are excluded from speeds, because caches, pages and connections are still
-// cold. The number of these steps is set by --warm-up, or otherwise by the suite. By default (by_rule), the warm-up is a
-// tenth of the steps, at most ten. If a run ended during its warm-up, no steps are excluded.
+// The first steps of a run are its warm-up. Warm-up steps are excluded from speeds, because caches, pages and connections
+// are still cold. The number of these steps is set by --warm-up, or otherwise by the suite. By default (by_rule), the
+// warm-up is a tenth of the steps, at most ten. If a run ended during its warm-up, no steps are excluded.
 inline constexpr std::int64_t by_rule = -1;
 std::int64_t warm_up_of(std::int64_t steps, std::int64_t warm_up = by_rule);  // number of steps excluded
 // Removes the warm-up steps, unless there are no later steps. Then removes all values that are not finite.
@@ -69,7 +69,7 @@ struct RecordedRun {
   std::map<std::string, std::string> differing;         // the settings in which the runs of this command differ: "warm-up 3"
   std::shared_ptr<const RecordSource> source;           // null for a row of a CSV file
   std::map<std::string, std::vector<Variable>> tables;  // the tables of a CSV row, by group
-  std::string prefix;                                   // the path of its groups begins with "" or "/runs/<id>"
+  std::string prefix;                                   // prefix of the run's group paths: "" or "/runs/<id>"
 
   bool has(const std::string& group) const;
   RecordGroup group(const std::string& name) const;                // "train"
@@ -85,7 +85,7 @@ struct RecordSet {
   std::vector<std::string> files;
   std::vector<std::string> questions;  // the questions of the suites, which are used as titles
   std::string metric = by_speed;       // the metric that ranks training runs (metric.hpp)
-  bool metric_is_told = false;         // the suite or the user named the metric; otherwise settings decided
+  bool metric_is_told = false;         // whether the suite or the user named the metric; otherwise the settings chose it
   std::vector<RecordedRun> runs;
 
   // The runs that have this group, grouped by label, in the order of the files.

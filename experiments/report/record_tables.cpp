@@ -15,8 +15,8 @@
 namespace chorale::report {
 namespace {
 
-// Returns the position of an element in a variable. `at` has an index for each of the dimensions `names`. Indices of
-// dimensions that the variable lacks are ignored. Returns −1 if the variable has a dimension that is not in `names`.
+// Returns the position of an element in a variable. `at`: one index for each dimension in `names`. Indices of dimensions
+// that the variable lacks are ignored. Returns −1 if the variable has a dimension that is not in `names`.
 std::int64_t place_in(const Variable& variable, const std::vector<std::string>& names, const std::vector<std::int64_t>& at) {
   std::int64_t index = 0;
   for (std::size_t d = 0; d < variable.shape.size(); ++d) {
@@ -27,9 +27,9 @@ std::int64_t place_in(const Variable& variable, const std::vector<std::string>& 
   return index < static_cast<std::int64_t>(variable.cells.size()) ? index : -1;
 }
 
-// Prints a group as one table, with one row per element of the variable with the most dimensions. So (step, rank, phase)
-// gives one row per triple. Columns show the labels of each dimension, or its indices if this group does not have the
-// labels.
+// Prints a group as one table, with one row per element of the variable with the most dimensions. For example, a variable
+// with the dimensions (step, rank, phase) gives one row per triple. Columns show the labels of each dimension, or its
+// indices if this group does not have the labels.
 TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
   const Variable& widest = *std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
     return a.shape.size() < b.shape.size();
@@ -77,7 +77,7 @@ std::vector<Variable> variables_of(const RecordFile& file, const std::string& gr
   return variables;
 }
 
-// `most`: the number of lines to print of each string; -1: all lines.
+// `most`: the number of lines to print of each string; -1 means all lines.
 void print_texts(const Variable& variable, std::int64_t most) {
   fmt::print("{}:\n", escape_control(variable.name));
   std::vector<std::string> lines;

@@ -18,9 +18,9 @@ struct RecordFile {
 
 struct WantedTables {
   std::string group;       // the group to print; "" for all
-  std::int64_t rows = -1;  // number of newest rows to print of each table, and of lines of each string; -1: all
+  std::int64_t rows = -1;  // number of newest rows to print per table, and of lines per string; -1 means all
   std::string format = "text";
-  std::size_t columns = 0;  // the width of the screen, for text; 0: no limit
+  std::size_t columns = 0;  // the width of the screen, for text; 0 means no limit
 };
 
 std::string shortened(const std::string& cell);  // rounds a value with a decimal point to six digits

@@ -10,8 +10,7 @@ namespace chorale::report {
 // runs/latest/run.h5, whose folder is a link to the newest run.
 void leave_out_repeated(std::vector<std::string>& files);
 
-// If A and B have the same launches, returns in words how they are equal; otherwise returns "". Neither list contains a file
-// twice.
+// If A and B have the same launches, describes how they are equal; otherwise returns "". Neither list contains a file twice.
 std::string how_equal(const std::vector<std::string>& a, const std::vector<std::string>& b);
 
 }  // namespace chorale::report

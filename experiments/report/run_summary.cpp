@@ -99,7 +99,7 @@ std::string parts_of(const RecordedRun& run) {
   const double all = step_seconds(run) * static_cast<double>(parts.seconds.size());
   std::vector<std::string> words;
   double seconds = 0;
-  long told = 0;  // percent
+  long told = 0;  // sum of the percentages so far
   for (std::size_t part = 0; part < StepParts::names().size(); ++part) {
     for (const auto& rank : parts.seconds) seconds += rank[part];
     const long percent = std::lround(100 * seconds / all) - told;
@@ -109,7 +109,7 @@ std::string parts_of(const RecordedRun& run) {
   return join(words, ", ");
 }
 
-// The last and the largest gradient norm. The table below shows few steps, so it can omit a spike.
+// The last and the largest gradient norm. The table of steps shows only a few steps, and can thus omit a spike.
 std::string gradient_of(const std::vector<double>& steps, const std::vector<double>& norms) {
   std::size_t most = norms.size();
   for (std::size_t i = 0; i < norms.size(); ++i)
@@ -214,7 +214,7 @@ std::string answer_in(const RecordedRun& run, const Answer& answer, std::size_t 
   std::vector<std::size_t> rows(all);
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   const std::vector<std::string> verdicts = group.words("verdict");
-  const auto place = [&](std::size_t row) {  // first the cases that differ, then those that are equal
+  const auto place = [&](std::size_t row) {  // first the cases that differ, then the equal cases
     return row >= verdicts.size() || verdicts[row] == not_compared ? 2 : verdicts[row] == "equal" ? 1 : 0;
   };
   if (!verdicts.empty()) std::ranges::stable_sort(rows, {}, place);

@@ -1,6 +1,6 @@
 // The text of `chorale report` for a record of many runs (a suite, or a benchmark of several launches). The text takes about
-// one screen. It names the compared configurations, shows the table of the runs with median and spread, and has one sentence
-// for each figure of the page.
+// one screen. The text names the compared configurations, shows the table of the runs with medians and spreads, and
+// summarizes each figure of the page in one sentence.
 #pragma once
 #include <string>
 
@@ -11,8 +11,8 @@ namespace chorale::report {
 bool holds_runs(const Reader& record);     // whether the record has many runs
 bool holds_summary(const Reader& record);  // whether this is the record of a suite, with one row per run in /summary
 
-// Returns the tables that answer the suite's question, each with its finding. They show the runs side by side. If there is
-// no such table, returns the first figure with data. `columns`: the width of the screen; 0: no limit.
+// Returns the tables that answer the suite's question, each with its finding. These tables show the runs side by side. If
+// there is no such table, returns the first figure with data. `columns`: the width of the screen; 0 means no limit.
 std::string answer_of(const RecordSet& records, std::size_t columns);
 
 // Returns the table of the fastest series (backend and algorithm) of a benchmark, with its finding. Returns "" if no cell of

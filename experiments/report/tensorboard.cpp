@@ -6,7 +6,8 @@
 //   n bytes  an Event                  Value   {1: string tag, 2: float simple_value}
 //   4 bytes  masked CRC of these n
 //
-// The mask is TensorFlow's. Without it, a checksum of data that contain their own checksum would be trivial.
+// The mask is defined by TensorFlow. Without the mask, the checksum of data that end with their own checksum would be a
+// constant.
 #include "experiments/report/tensorboard.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +46,7 @@ class ProtocolMessage {
  private:
   ProtocolMessage& key(int field, int wire_type) { return varint(static_cast<std::uint64_t>(field << 3 | wire_type)); }
   ProtocolMessage& varint(
-      std::uint64_t value) {  // seven bits per byte, the low ones first; the eighth bit says that more follow
+      std::uint64_t value) {  // seven bits per byte, the low bits first; the eighth bit is set if more bytes follow
     for (; value >= 128; value >>= 7) bytes_ += static_cast<char>(value | 128);
     bytes_ += static_cast<char>(value);
     return *this;
@@ -106,7 +107,8 @@ std::string frames_of(const RecordGroup& table, const std::vector<double>& times
   return frames;
 }
 
-// The wall-clock time of each row of `table`: the time of the last training step that is not later than the row.
+// The wall-clock time of each row of `table`. The time of a row is the time of the last training step at or before the row's
+// step.
 std::vector<double> times_of(const RecordGroup& table, const std::vector<double>& train_steps,
                              const std::vector<double>& times) {
   std::vector<double> found;
@@ -117,7 +119,7 @@ std::vector<double> times_of(const RecordGroup& table, const std::vector<double>
   return found;
 }
 
-// Converts a word from a file to the name of a folder.
+// Converts a string from a file to a valid folder name.
 std::string as_name(const std::string& word) {
   const std::string name = replace_all(word, '/', '_');
   return name.empty() || name.front() == '.' ? "run" + name : name;

@@ -12,13 +12,13 @@ const RecordedRun& fullest_of(const std::vector<const RecordedRun*>& runs);  // 
 double bytes_per_step(const RecordedRun& run);    // bytes that all ranks send in a training step, without evaluations
 double steps_of_warm_up(const RecordedRun& run);  // the number of steps that speeds exclude; absent without steps
 double steady_median(const RecordedRun& run, const char* column);  // median of a column of /train, without the warm-up
-double attention_imbalance(const RecordedRun& run);  // processor time along cp: the largest of any rank / the mean
+double attention_imbalance(const RecordedRun& run);                // processor time along cp: maximum over ranks / mean
 double dropped_share(const RecordedRun& run);  // median share of the expert choices that a step drops, after the warm-up
 double step_seconds(const RecordedRun& run);   // median step time after the warm-up
 double comm_share(const RecordedRun& run);     // median share of a step in which ranks waited for messages, after warm-up
 double bubble_share(
     const RecordedRun& run);  // median share of a step in which ranks waited for other stages, after the warm-up
-double predicted_step_time(const RecordedRun& run);  // seconds, predicted from the machine file before the run
+double predicted_step_time(const RecordedRun& run);  // in seconds, predicted from the machine file before the run
 
 // Computes, after each step, the largest free block of a rank divided by the rank's free memory. Returns the minimum over
 // all steps and ranks. Older records do not have this value.
@@ -36,9 +36,9 @@ struct MemoryUse {
 };
 MemoryUse memory_of(const RecordedRun& run);
 
-// The seconds of each part of a step, indexed by rank and part. The parts do not overlap in time. Together, they are as long
-// as the median step. The share of a part is its mean over the steps after the warm-up. The last part is the time between
-// the phases.
+// The time in seconds of each part of a step, indexed by rank and part. The parts do not overlap in time. Together, the
+// parts are as long as the median step. The share of a part is its mean over the steps after the warm-up. The last part is
+// the time between the phases.
 struct StepParts {
   enum Part : std::size_t { forward, backward, optimizer, exposed, bubble, data, rest };
   static const std::vector<std::string>& names();

@@ -19,8 +19,8 @@ std::string describe_algorithm(const Algorithm& algorithm, const std::vector<Sch
 std::string list_algorithms(const std::vector<const Algorithm*>& algorithms,
                             const std::function<Problem(Collective)>& problem_for);
 
-// The times of the algorithm by the machine file's prices, on problems like `shape` with several sizes. Returns a line that
-// says so if there are no prices.
+// The predicted times of the algorithm, by the machine file's prices, on problems like `shape` with several sizes. If there
+// are no prices, returns a line with this remark.
 std::string times_of(const Algorithm& algorithm, const Problem& shape, int chunks, const Selector& selector);
 
 }  // namespace chorale

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::int64_t most_tried_chunks = 2;
 
-// Returns the requested shape. If its number of chunks is 0, the schedule gets the minimum number of chunks that fits.
+// Returns the requested shape. If the requested number of chunks is 0, the schedule gets the minimum number of chunks that
+// fits.
 PipelineShape shape_for(const PipelineAlgorithm& row, PipelineShape shape) {
   if (shape.chunks > 0) return shape;
   do ++shape.chunks;

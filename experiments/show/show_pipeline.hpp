@@ -16,7 +16,8 @@ struct PipelineQuestion {
 };
 
 void require_answer(const PipelineQuestion& question);  // throws a usage error if the schedule is unknown or does not fit
-std::string answer_in_text(const PipelineQuestion& question, bool steps);  // `steps`: lists each stage's steps, no picture
+std::string answer_in_text(const PipelineQuestion& question,
+                           bool steps);  // `steps`: lists steps instead of a picture
 std::string answer_in_svg(const PipelineQuestion& question);
 
 }  // namespace chorale

@@ -16,12 +16,12 @@ namespace chorale {
 namespace {
 
 constexpr int most_drawn = 32;             // a picture of more ranks would be unreadable
-constexpr std::size_t most_orders = 8;     // most lines that describe the order of the sums
+constexpr std::size_t most_orders = 8;     // maximum number of lines about the order of the sums
 constexpr std::int64_t element_bytes = 1;  // costs are given as multiples of the vector's length n, so any value works
 
 // Three times of an algorithm: with only latency (α per message), only bandwidth (β per element) or only arithmetic (γ per
-// element). They are multiples of α, nβ and nγ for a vector of n elements. If all ranks run their rounds in lockstep, the
-// time is the sum of the three; otherwise it is close to the sum.
+// element). The times are multiples of α, nβ and nγ for a vector of n elements. If all ranks run their rounds in lockstep,
+// the time is the sum of the three; otherwise it is close to the sum.
 struct Terms {
   double alpha, beta, gamma;
 };
@@ -32,7 +32,7 @@ Terms terms_of(const std::vector<Schedule>& ranks) {
           predict(ranks, element_bytes, {0, 0, 1}) / n};
 }
 
-// "4", or "1 to 4" if ranks differ.
+// Formats the values of all ranks: "4", or "1 to 4" if ranks differ.
 std::string over_ranks(const std::vector<Schedule>& ranks, std::int64_t Volume::*what) {
   std::vector<std::int64_t> values;
   for (const Schedule& schedule : ranks) values.push_back(volume(schedule, element_bytes).*what);
@@ -56,7 +56,7 @@ std::string words_for_hosts(const Problem& problem) {
   return lanes.hosts() == 1 ? "" : fmt::format(" ({})", join(words, ", "));
 }
 
-// Lists how much each host sends to other hosts and receives from them. "" if all ranks are on one host.
+// Lists how much each host sends to other hosts and receives from them. Returns "" if all ranks are on one host.
 std::string between_hosts(const std::vector<Schedule>& ranks) {
   if (ranks.at(0).problem().hosts.empty()) return "";
   std::string text = "between hosts\n";
@@ -67,7 +67,7 @@ std::string between_hosts(const std::vector<Schedule>& ranks) {
   return text;
 }
 
-// Lists the algorithms whose results are bit-identical to those of this algorithm, because they sum in the same order. For
+// Lists the algorithms that sum in the same order as this algorithm. The results of these algorithms are bit-identical. For
 // 16-bit types, fewer algorithms are bit-identical, because these types round once per step.
 std::string bitwise_equals(const Algorithm& algorithm, const Problem& problem) {
   std::string text;

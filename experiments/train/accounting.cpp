@@ -96,10 +96,10 @@ void report_troubles(RunRecord& run, const char* what, const std::vector<std::st
   keep_reason(run, error);
 }
 
-// Compares the planned bytes between the slow tier and memory with the counted bytes, on all ranks. Returns whether they are
-// equal; if `left_out` is set, they are not compared. Rank 0 records and reports them. It also reports the bytes that rank 0
-// read from and wrote to its file. These bytes are counted in complete blocks. They include initial values and checkpoints,
-// but not zeros that were never written.
+// Compares the planned bytes between the slow tier and memory with the counted bytes, on all ranks. Returns whether the
+// planned and the counted bytes are equal; if `left_out` is set, the bytes are not compared. Rank 0 records and reports both
+// counts. Rank 0 also reports the bytes that it read from and wrote to its file. These file bytes are counted in complete
+// blocks. The file bytes include initial values and checkpoints, but not zeros that were never written.
 bool settle_tier(RunRecord& run, const Training& training, const TierTraffic& planned, bool left_out) {
   if (!training.memory().tier_memory()) return true;
   const std::string tier = about(training.options().offload, *training.memory().tier_memory());

@@ -9,7 +9,7 @@ namespace chorale::train {
 namespace {
 
 constexpr double held_out_share = 0.01;
-// The synthetic language is endless. A run draws from this many of its samples, and draws each at most once.
+// The synthetic language is endless. A run draws its samples from a set of this size, and draws each sample at most once.
 constexpr std::int64_t synthetic_samples = std::int64_t{1} << 40;
 
 }  // namespace

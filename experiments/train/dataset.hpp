@@ -11,7 +11,7 @@
 namespace chorale::train {
 
 struct DocumentMask {
-  std::string documents = "none";  // Documents::named
+  std::string documents = "none";  // parsed by Documents::named
   bool split = false;              // true: documents can be longer than a sequence
   bool operator==(const DocumentMask&) const = default;
 };

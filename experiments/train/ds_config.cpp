@@ -227,7 +227,8 @@ class Translation {
              fmt::format("{0} with communication_data_type {0}", widens ? "bf16" : "fp32"));
   }
 
-  // Chorale has no Adam that adds the decay to the gradient. Without decay, both update rules are equal.
+  // Chorale does not implement Adam with L2 regularization, which adds the decay to the gradient. Without decay, Adam and
+  // AdamW are equal.
   void require_decoupled_decay() {
     const Json decay = at("optimizer.params.weight_decay");
     if (!decoupled() && !decay.is_null() && decay != 0)

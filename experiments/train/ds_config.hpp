@@ -25,13 +25,13 @@ Foreign read_ds_config(const std::filesystem::path& file);
 // must add to docs/other_programs.md.
 struct DsKey {
   const char* path;    // "optimizer.params.betas.0": object names and list indices, joined by dots
-  const char* types;   // the optimizer or scheduler types that have the key, "WarmupLR WarmupDecayLR"; "": all types
+  const char* types;   // the optimizer or scheduler types that have the key, "WarmupLR WarmupDecayLR"; "" means all types
   const char* there;   // the default in DeepSpeed, as JSON
   bool applies;        // whether chorale uses DeepSpeed's default if the key is missing
   const char* option;  // chorale's option that the key sets, or ""
   std::optional<std::string> (*convert)(
-      const nlohmann::ordered_json&);  // converts the value to the option's value; "": sets nothing; nullopt: unsupported
-  const char* takes;                   // the supported values, for messages; "": the key has no effect, whatever its value
+      const nlohmann::ordered_json&);  // the option's value; "" to set nothing; nullopt if it is unsupported
+  const char* takes;                   // the supported values, for messages; "" if the key has no effect
   const char* remark;                  // for messages: why the key has no effect, or how it differs from DeepSpeed's
 };
 const std::vector<DsKey>& ds_keys();

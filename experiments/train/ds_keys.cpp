@@ -1,6 +1,6 @@
-// The keys of DeepSpeed's configuration (releases 0.14 to 0.19) and their defaults. There are three kinds of key. The first
-// sets one of chorale's options. The second is refused unless it has the one supported value, such as "off". The third has
-// no effect here, and a remark says why.
+// The keys of DeepSpeed's configuration (releases 0.14 to 0.19) and their defaults. There are three kinds of key. Keys of
+// the first kind set one of chorale's options. Keys of the second kind are refused unless they have the only supported
+// value, such as "off". Keys of the third kind have no effect here, and a remark says why.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -41,8 +41,8 @@ Text single(const Json& v) { return v.is_null() || v == "fp32" ? Text("") : Text
 Text gradient_type(const Json& v) { return v == "bf16" || v == "bfloat16" ? Text("bf16") : single(v); }
 Text mean(const Json& v) { return v == "mean" ? Text("") : Text(); }
 
-// DeepSpeed gives the size of a bucket in elements, chorale gives it in bytes. A gradient element has 4 bytes. In exact
-// numerics and in f64 it has 8 bytes, so the bucket then has half as many elements as in DeepSpeed.
+// DeepSpeed gives the size of a bucket in elements, but chorale gives the size in bytes. A gradient element has 4 bytes. In
+// exact numerics and in f64, a gradient element has 8 bytes, so the bucket then has half as many elements as in DeepSpeed.
 Text gradient_bytes(const Json& v) {
   if (!v.is_number() || v < 0) return {};
   return fmt::format("{:.0f}", 4 * v.get<double>());
@@ -72,8 +72,8 @@ Text place_of_optimizer(const Json& v) { return place("optimizer", v); }
 
 Text reducer(const Json& v) { return v.is_boolean() ? Text(v == true ? "bucketed" : "naive") : Text(); }
 
-// DeepSpeed ignores the case of these names. By default, both Adam and AdamW of DeepSpeed apply weight decay directly to the
-// weights instead of adding it to the gradient.
+// DeepSpeed ignores the case of optimizer names. By default, both Adam and AdamW of DeepSpeed apply weight decay directly to
+// the weights instead of adding it to the gradient.
 Text optimizer(const Json& v) {
   const std::string name = v.is_string() ? lower(v.get<std::string>()) : "";
   return name == "adam" || name == "adamw" ? Text("adamw") : name == "sgd" ? Text("sgd") : Text();
@@ -172,7 +172,7 @@ constexpr DsKey only[] = {
      "context ranks sum gradients in the type of communication_data_type"},
 };
 
-// Keys of features that chorale lacks, and what to use instead. They are refused unless they are off.
+// Keys of features that chorale lacks, and what to use instead. Such a key is refused unless it turns its feature off.
 constexpr const char* refused_unless_off[][2] = {
     {"optimizer.params.amsgrad", ""},
     {"optimizer.params.nesterov", ""},

@@ -10,7 +10,7 @@
 
 namespace chorale::train {
 
-// The defaults of a training run, where they differ from those of the library.
+// Sets the defaults of a training run that differ from the library's defaults.
 Flags::Flags() {
   asked_.optimizer.rate.warmup = 10;
   asked_.scaler.scale = 32768;

@@ -1,5 +1,5 @@
-// The options of a training run: model, numerics, batch, optimizer. They have the same names as in Megatron-LM. The parts of
-// TrainingOptions (include/chorale/training.hpp) declare these options, and the options set the fields of one
+// The options of a training run: model, numerics, batch, optimizer. The options have the same names as in Megatron-LM. The
+// parts of TrainingOptions (include/chorale/training.hpp) declare these options, and the options set the fields of one
 // TrainingOptions. on() computes all values that the user left open.
 #pragma once
 #include <optional>
@@ -33,18 +33,18 @@ class Flags {
   void declare_parallel(Options& options, const AskedLayout& layout);
   void declare_offload(Options& options);
 
-  // Returns the complete options of a training with this layout. Computes all values that are relative, derived or left
-  // open. The only exception is replicas.prefetch_units, which needs a plan. Throws a usage error if options contradict each
-  // other.
+  // Returns the complete options of a training run with this layout. Computes all values that are relative, derived or left
+  // open. Only replicas.prefetch_units stays open, because this value needs a plan. Throws a usage error if options
+  // contradict each other.
   TrainingOptions on(const Layout& layout, const Here& here = {}) const;
 
   // Returns the limits of legal layouts: the shape, the number of ranks (`world`) and the batch sizes. If no micro-batch
-  // size was given, it stays 0, so that each layout that an error recommends gets its own default.
+  // size was given, the size stays 0, so that each layout that an error recommends gets its own default.
   LayoutLimits limits(const TrainingOptions& options, std::int64_t world) const {
     return {options.shape, world, options.batch.global, micro_batch_.value_or(0), &all_axes(), options.context};
   }
-  // Returns the same limits before the layout is known. A global batch size of 0 fits any layout, because it is computed
-  // later from the number of replicas.
+  // Returns the limits that apply while the layout is still unknown. A global batch size of 0 fits any layout, because it is
+  // computed later from the number of replicas.
   LayoutLimits limits(std::int64_t world) const {
     return {shape_.shape(), world, global_batch_.value_or(0), micro_batch_.value_or(0), &all_axes(), asked_.context};
   }
@@ -58,7 +58,7 @@ class Flags {
  private:
   BatchOptions batch_on(const Layout& layout) const;
 
-  TrainingOptions asked_;  // the given values; the shape and the batch are in shape_, global_batch_ and so on
+  TrainingOptions asked_;  // the values that the user gave, except the shape and the batch (shape_, global_batch_, …)
   ShapeOptions shape_;
   DocumentMask document_mask_;
   OffloadPlaces places_;

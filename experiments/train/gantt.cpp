@@ -9,8 +9,8 @@
 namespace chorale::train {
 namespace {
 
-// If a measured step takes more than this many times as long as the simulated step, the output blames busy cores. The
-// simulation has no messages, but messages seldom take as long as the passes.
+// If the ratio of the measured to the simulated step time exceeds this value, the output names busy cores as the cause. The
+// simulation leaves out messages, but messages seldom take as long as the passes, so they alone do not exceed this value.
 constexpr double busy_ratio = 2;
 
 }  // namespace

@@ -1,8 +1,8 @@
-// The options of the layout. `LayoutFlags` converts them to a layout of ranks, and to a backend and a collective algorithm
-// for each axis of the mesh.
+// The options of the layout. `LayoutFlags` converts these options to a layout of ranks, and to a backend and a collective
+// algorithm for each axis of the mesh.
 //
 //   --layout dp2.tp2.pp2.z1     the same as --dp 2 --tp 2 --pp 2 --zero 1. A flag such as --tp overrides its part of the
-//                               layout word, unless the word comes from a source of higher precedence
+//                               layout string, unless the string comes from a source of higher precedence
 //   --backend tp=shm,dp=ucx     one backend for all axes of the mesh, or one per axis; `dp=ucx,mpi`: mpi on all axes but dp
 #pragma once
 #include <string>
@@ -53,26 +53,26 @@ class LayoutFlags : public AskedLayout {
   ByAxis backends() const { return simulated().empty() ? backends_by_axis(backend_) : ByAxis{{"", "auto"}}; }
   ByAxis algorithms() const { return algorithms_by_axis(algorithm_); }
   ParallelChoice choice(std::int64_t world) const;
-  ParallelChoice choice(const LayoutLimits& limits) const;  // the same; error messages name layouts within these limits
+  ParallelChoice choice(const LayoutLimits& limits) const;  // errors name layouts within `limits`
 
  private:
   LayoutWord word() const;
   Layout asked(const LayoutWord& word) const;
-  Layout smallest() const;  // the layout as given; a size to be inferred is 1
-  // Returns the layout with the shards that --shard-size or --hpz asks for. All sizes of the layout must be known.
+  Layout smallest() const;  // the layout as given, with 1 for each size that must be inferred
+  // Returns the layout with the shards that --shard-size or --hpz requests. All sizes of the layout must be known.
   Layout with_shards(Layout layout, const LayoutWord& word) const;
-  // Whether `flag` overrides `part` of the layout word. It does not if the word names this part and comes from a source of
-  // higher precedence. For example, --layout z1 on the command line overrides zero = 2 in a file.
+  // Whether `flag` overrides `part` of the layout string. `flag` does not override the part if the string names this part
+  // and comes from a source of higher precedence. For example, --layout z1 on the command line overrides zero = 2 in a file.
   bool counts(const std::string& flag, const LayoutWord& word, const std::string& part) const {
     return !word.named.contains(part) || outranks(flag);
   }
-  bool outranks(const std::string& flag) const;  // whether the flag's source has at least the layout word's precedence
+  bool outranks(const std::string& flag) const;  // whether the flag's precedence is at least that of --layout
   const Options* options_ = nullptr;             // the declared options, to find the source of each value
   const bool* search_ = nullptr;
   std::string word_, schedule_ = "auto";
   std::optional<std::int64_t> zero_;
-  std::array<std::int64_t, most_axes> sizes_{};         // indexed by row of the axis table; 0: from the layout word
-  std::int64_t chunks_ = 0, shard_size_ = 0, hpz_ = 0;  // each 0: from the layout word
+  std::array<std::int64_t, most_axes> sizes_{};         // indexed by row of the axis table; 0 if --layout gives it
+  std::int64_t chunks_ = 0, shard_size_ = 0, hpz_ = 0;  // each is 0 if --layout gives it
   bool takes_all_ = false, takes_simulated_ = false;
   bool distributed_optimizer_ = false, sequence_ = false;
   std::vector<std::string> backend_{"auto"}, algorithm_{"auto"}, order_{"auto"};

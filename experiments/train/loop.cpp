@@ -12,8 +12,8 @@
 namespace chorale::train {
 namespace {
 
-// This text is shown beside the speed, because dropped choices make a step faster, although MFU also counts the flops of
-// dropped choices.
+// The share of dropped expert choices, as text to show beside the speed. Dropped choices make a step faster, but MFU still
+// counts their flops.
 std::string words_for_drops(const Training& training) {
   if (training.options().shape.experts.capacity == 0) return "";
   return "  dropped " + quantity(training.choices().dropped_share(), Unit::percent, 2);
@@ -145,7 +145,7 @@ void Loop::say(const StepResult& result, const std::string& speed) {
                           result.rate);
 }
 
-// Returns true, on all ranks, if a signal cut the evaluation short. Launchers kill the ranks a second or two after Ctrl-C,
+// Returns true, on all ranks, if a signal ended the evaluation early. Launchers kill the ranks a second or two after Ctrl-C,
 // so a long evaluation must not delay the completion of the record.
 bool Loop::evaluate() {
   Training& training = parts_.training;

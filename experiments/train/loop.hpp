@@ -31,8 +31,8 @@ struct LoopOptions {
 
 class Loop {
  public:
-  // The parts of a run. Only the recording rank has `records` and `stragglers`. `loaded_from`: the checkpoint that --load
-  // found, or "".
+  // The objects that the loop uses. Only the recording rank has `records` and `stragglers`. `loaded_from`: the checkpoint
+  // that --load found, or "".
   struct Parts {
     Session& session;
     RunRecord& run;
@@ -67,7 +67,7 @@ class Loop {
   const double began_;
 };
 
-// Records the peak that MFU refers to, and returns it in words.
+// Records the peak that MFU refers to, and returns it as text.
 std::string note_peak(RunRecord& run, const ProductPeak& peak);
 
 }  // namespace chorale::train

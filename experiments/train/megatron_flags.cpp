@@ -13,7 +13,7 @@ using Values = std::vector<std::pair<std::string, std::string>>;
 
 Word same(const char* name, const char* option = "") { return {name, Means::same, option[0] ? option : name}; }
 Word renamed(const char* name, const char* option) { return {name, Means::sets, option}; }
-// A switch (a flag without a value). It sets an option of Chorale to this value.
+// A switch (a flag without a value) that sets an option of Chorale to `value`.
 Word sets(const char* name, const char* option, const char* value) { return {name, Means::sets, option, {{"true", value}}}; }
 // A flag that sets nothing, but must agree with --family.
 Word family(const char* name, Values values) {

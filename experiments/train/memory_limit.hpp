@@ -1,5 +1,5 @@
-// `--memory-limit` sets the largest number of bytes that a rank may hold. If the plan of a run needs more, the run is
-// refused before it allocates anything.
+// `--memory-limit` sets the largest number of bytes that a rank is allowed to hold. If the plan of a run needs more, the run
+// is refused before it allocates anything.
 //
 //   auto     on the host: the memory available there (src/base/available_memory.hpp) when the run starts, divided by the
 //            ranks of the host, minus a reserve for the program itself; on a GPU: the GPU's free memory, divided by the
@@ -24,9 +24,9 @@ class MemoryLimit {
 
   std::int64_t bytes() const { return asked_.value_or(share_); }  // 0: no limit, or auto before settle()
   bool lifted() const { return asked_ == 0; }                     // whether the limit was given as 0
-  std::string about() const;                                      // the words before the limit in an error: "the limit is"
+  std::string about() const;                                      // the text before the limit in an error: "the limit is"
   std::string excess() const { return excess(share_); }           // a warning if some rank has less than the limit, or ""
-  std::string excess(std::int64_t has) const;                     // the same for a rank that has `has` bytes
+  std::string excess(std::int64_t has) const;                     // warning for a rank with `has` bytes; "" if none is due
 
  private:
   std::optional<std::int64_t> asked_;  // the given bytes; nullopt: auto

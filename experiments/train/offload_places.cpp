@@ -21,7 +21,7 @@ std::vector<std::string> all_places() {
   return all;
 }
 
-// Returns the total bytes that the ranks with the fewest offloaded bytes offload. `ranks`: the number of these ranks.
+// Returns the smallest number of bytes that any `ranks` ranks offload together.
 std::int64_t least_in_file(const TrainingOptions& options, const Layout& layout, std::int64_t ranks) {
   std::vector<std::int64_t> bytes;
   for (std::int64_t rank = 0; rank < layout.ranks(); ++rank)

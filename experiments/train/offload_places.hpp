@@ -1,4 +1,4 @@
-// `--place` selects the model shards and activations that are kept in a file or on the host instead of memory
+// `--place` selects the model shards and activations that are kept in a file or on the host instead of in memory
 // (parallel/step/offload.hpp).
 //
 //   --place optimizer=file                     ZeRO-Infinity for the optimizer's states only
@@ -27,8 +27,7 @@ class OffloadPlaces {
 };
 
 // Throws a usage error if the folder cannot be used, or has too little space for the ranks of this host. Only the number of
-// these ranks is known, so the function assumes that they are the ranks that offload the fewest bytes. Returns a warning, or
-// "".
+// these ranks is known. The function assumes the ranks that offload the fewest bytes. Returns a warning, or "".
 std::string check_offload(const TrainingOptions& options, const Layout& layout, std::int64_t ranks_here,
                           bool on_accelerator);
 

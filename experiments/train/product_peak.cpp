@@ -100,7 +100,7 @@ std::string ProductPeak::text() const {
                      sum_.busy ? " beside other programs, so it may be too low" : "");
 }
 
-// Finds the peak of each machine or GPU and sums them. With `again`, peaks in the machine's file are ignored.
+// Finds the peak of each machine or GPU, and sums these peaks. With `again`, peaks in the machine's file are ignored.
 void ProductPeak::add_up(bool again) {
   mpi::sleep_until_all(runtime_->world(), *clock_);
   nlohmann::json mine;
@@ -136,7 +136,7 @@ MeasuredPeak ProductPeak::of_site(bool again) {
   MeasuredPeak peak = better(known, measure());
   for (int more = 2; more > 0 && peak.busy; --more) peak = better(peak, measure());
   try {
-    file.keep(key_, peak);  // if it cannot be written, the next run measures again
+    file.keep(key_, peak);  // if this fails, the next run measures again
   } catch (const Error& error) {
     file_trouble_ = on_one_line(error.what());
   }

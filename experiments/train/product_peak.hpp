@@ -4,10 +4,10 @@
 //   one rank of each machine (or GPU)   reads the peak from the machine's file, or measures it while the other ranks sleep
 //   all ranks                           get the sum over machines or GPUs
 //
-// A peak is measured once per machine, type and number of cores, so equal runs have equal peaks. It is measured again
+// A peak is measured once per machine, type and number of cores, so equal runs have equal peaks. The peak is measured again
 //   - with --measure-peak,
 //   - if other programs disturbed the stored measurement and have ended since,
-//   - on the host, if a step was faster. So no later step exceeds 100 %.
+//   - on the host, if a step was faster than the peak.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@
 
 namespace chorale::train {
 
-// The CPUs on which a rank measures the peak: `cores` of those in `cpus`. A rank with 0 cores measures nothing.
+// A rank measures the peak on `cores` of the CPUs in `cpus`. A rank with 0 cores measures nothing.
 struct PeakSite {
   int cores = 0;
   std::vector<int> cpus;

@@ -8,7 +8,7 @@ namespace {
 
 struct Phase {
   const char* name;
-  double StepResult::*seconds;  // the phase's time in the result; null: recorded as 0
+  double StepResult::*seconds;  // the phase's time in the result; null if 0 is recorded
 };
 constexpr Phase phases[] = {{"forward", &StepResult::forward},
                             {"backward", &StepResult::backward},

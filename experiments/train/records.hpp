@@ -1,5 +1,5 @@
 // The tables in the record of a training run. The tables /train, /phases and /memory have one row per step, and /eval has
-// one row per evaluation. The table /experts has one row per interval of steps, because a row can have many thousand values.
+// one row per evaluation. The table /experts has one row per interval of steps, because a row can have thousands of values.
 // A simulated run (simulated.hpp) writes the same rows to /train and to /pipeline (gantt.hpp).
 #pragma once
 #include <limits>
@@ -21,9 +21,9 @@ struct TrainRow {
   std::uint8_t skipped = 0;
   double dropped_share = std::numeric_limits<double>::quiet_NaN();
 
-  // Sets the columns that are computed from step_time and tokens. `peak_flops`: the peak of all ranks together; 0: unknown.
-  // `exposed`: the seconds of the step in which a rank waited for communication. `bubble`: the seconds in which it waited
-  // for other stages. Both are averaged over the ranks.
+  // Sets the columns that are computed from step_time and tokens. `peak_flops`: the peak of all ranks together; 0 if it is
+  // unknown. `exposed`: the time of the step, in seconds, in which a rank waited for communication. `bubble`: the time in
+  // seconds in which a rank waited for other stages. Both times are averaged over the ranks.
   void set_rates(double flops_per_token, double peak_flops, double exposed, double bubble);
 
   static auto columns() {
@@ -104,9 +104,9 @@ struct ExpertsRow {
 // The values that each rank sends to all other ranks after a step, as raw bytes.
 struct RankShare {
   StepResult result;
-  std::int64_t bytes[categories] = {}, peak[categories] = {};  // of each memory category: bytes now, and the peak so far
+  std::int64_t bytes[categories] = {}, peak[categories] = {};  // by memory category: the bytes now, and their peak so far
   std::int64_t at_peak[categories] = {};  // bytes of each category at the time when their sum was largest
-  std::int64_t most = 0;                  // the sum of at_peak: the peak of the rank's total memory
+  std::int64_t most = 0;                  // the sum of `at_peak`, which is the peak of the rank's memory
   KeptBlocks free = {};
   bool told_to_stop = false,     // the rank received a signal
       save_is_written = true,    // no checkpoint is being written in the background
@@ -114,15 +114,16 @@ struct RankShare {
 };
 RankShare share_of(const StepResult& result, const Training& training, bool told_to_stop);
 
-// The tables of one run, kept by the rank that has the recorder.
+// The tables of one run, written by the rank that has the recorder.
 class TrainRecords {
  public:
-  // interval: steps per row of /experts. The last step of a run also ends a row.
+  // `interval`: number of steps per row of /experts. The last row ends with the run's last step, so it can cover fewer
+  // steps.
   TrainRecords(Recorder& recorder, const ModelShape& shape, std::int64_t interval);
   TrainRow step(const StepResult& result, const ChoiceCounts& counts, double time, double seconds, double peak_flops,
                 const std::vector<RankShare>& shares);                        // returns the row of /train
   void choices(const ChoiceCounts& counts, std::int64_t step, bool is_last);  // with experts; call it after step()
-  std::int64_t steps() const { return steps_; }                               // rows of /train
+  std::int64_t steps() const { return steps_; }                               // number of rows of /train
   void evaluation(std::int64_t step, double loss, std::int64_t tokens);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 std::int64_t bytes_of_state(const TrainingOptions& o) {
   const bool keeps_16_bits = o.compute != DType::f32 && o.compute != DType::f64 && !o.optimizer.masters;
   const std::int64_t wide = o.compute == DType::f64 ? 8 : 4, weight = keeps_16_bits ? 2 : wide;
-  const std::int64_t value = o.update == UpdateTime::delayed ? size_of(o.compute) : 0;  // saved besides the masters
+  const std::int64_t value = o.update == UpdateTime::delayed ? size_of(o.compute) : 0;  // saved in addition to the masters
   return o.shape.parameters() * (weight + wide * std::ssize(rule_of(o.optimizer)->moments()) + value);
 }
 

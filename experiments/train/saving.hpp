@@ -2,11 +2,11 @@
 //
 //   --save-interval N     one set of files every N steps, and one at the end
 //   --async-save          training continues while a set is written; costs a copy of the state in memory
-//   --on-save-error       abort: the run ends if a set cannot be saved. continue: it warns, keeps the earlier sets and tries
+//   --on-save-error       abort: the run ends if a set cannot be saved. continue: the run warns, keeps old sets and tries
 //                         again after the next interval; only the last set of a run must succeed
 //
-// For each checkpoint (a set of files), /saves records how long training waited, and how long the checkpoint was written
-// while training continued.
+// For each checkpoint (a set of files), /saves records how long training waited, and how long writing the checkpoint
+// overlapped training.
 #pragma once
 #include <memory>
 #include <string>
@@ -33,7 +33,7 @@ class Saving {
  public:
   void declare(Options& options);
   // Called before MPI starts. Throws a usage error if options contradict each other, or if `folder` has no space for one set
-  // of the model's state. Returns a warning if it has no space for all sets that exist at the same time, or "".
+  // of the model's state. Returns a warning if the folder has no space for all sets that exist at the same time, or "".
   std::string check(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const;
 
   bool due(std::int64_t step) const { return !none_ && interval_ > 0 && step % interval_ == 0; }
@@ -53,7 +53,7 @@ class Saving {
   bool none_ = false, in_background_ = false, said_not_shared_ = false;
   std::string on_error_ = "abort";
   std::unique_ptr<BackgroundSave> pending_;
-  double copied_seconds_ = 0;  // seconds until the pending save continued in the background
+  double copied_seconds_ = 0;  // time in seconds until the pending save continued in the background
   Table* table_ = nullptr;
 };
 

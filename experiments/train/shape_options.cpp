@@ -20,7 +20,7 @@ std::vector<Setting> stored_settings(const ModelShape& shape, const std::string&
   return settings;
 }
 
-// The global batch size in a run's options, or 0 if it followed from other options.
+// The global batch size in a run's options, or 0 if it was computed from other options.
 std::int64_t batch_in(const std::string& toml_of_run) try {
   return toml::parse(toml_of_run)["global-batch-size"].value_or(std::int64_t{0});
 } catch (const toml::parse_error&) {  // options of a different version
@@ -29,8 +29,8 @@ std::int64_t batch_in(const std::string& toml_of_run) try {
 
 }  // namespace
 
-// If a preset sets an option to 0, its value is derived: as many groups as heads, an MLP four times as wide as the model. It
-// is derived again when a user overrides the number of heads or the width.
+// If a preset sets an option to 0, the option's value is derived: as many groups as heads, an MLP four times as wide as the
+// model. The value is derived again when a user overrides the number of heads or the width.
 std::vector<Preset> presets() {
   std::vector<Preset> all;
   for (const ModelPreset& preset : model_presets()) {

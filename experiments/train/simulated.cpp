@@ -31,8 +31,8 @@ struct Simulated {
   std::vector<std::string> classes;    // "stage 0"
   std::vector<double> ranks;           // number of ranks in each class
   std::vector<std::string> kinds;      // "products", "wait: dp" …
-  std::vector<double> spent;           // seconds, by class and kind
-  std::vector<double> sent;            // bytes of all ranks of each class; empty: unknown
+  std::vector<double> spent;           // time in seconds, by class and kind
+  std::vector<double> sent;            // bytes that all ranks of each class sent; empty if unknown
   PipelineTimeline timeline = {};
   std::string words;
 

@@ -17,8 +17,8 @@ namespace chorale::train {
 
 class SimulatedRun {
  public:
-  // A layout without dp has one replica. Throws a usage error if the step cannot be simulated, and NoRoom if it needs more
-  // memory than an accelerator has.
+  // A layout without dp has one replica. Throws a usage error if the step cannot be simulated, and NoRoom if the step needs
+  // more memory than an accelerator has.
   SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, const OptionsOf& options_of);
   void record(Session& session, const std::string& run_dir) const;  // call it on one process
 
@@ -27,7 +27,7 @@ class SimulatedRun {
   std::string name_;
   Machine machine_;
   PlanRequest request_;
-  std::vector<RankPlan> stages_;  // the plan of each stage's fullest rank
+  std::vector<RankPlan> stages_;  // for each stage, the plan of the rank with the highest memory use
 };
 
 // Throws the usage error for options that need a real run.

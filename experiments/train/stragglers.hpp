@@ -6,8 +6,8 @@
 //   slow         busy(rank) > 1.7 · the median busy time of its peers; below 1.3, the rank has recovered
 //
 // If some rank has no peers, as in a pipeline with one rank per stage, all ranks are compared by their time per planned
-// flop. If one rank is 20 % faster and one 20 % slower than usual (0.8 and 1.2), their ratio is 1.5, which causes no
-// warning.
+// flop. If one rank is 20 % faster and a second rank is 20 % slower than usual (0.8 and 1.2), their ratio is 1.5, which
+// causes no warning.
 #pragma once
 #include <deque>
 #include <string>
@@ -21,13 +21,13 @@ namespace chorale::train {
 class Stragglers {
  public:
   explicit Stragglers(const PlanRequest& request);
-  // Adds the shares of one more step, by rank. Returns each rank that has become slow, with a text that says how slow it is.
+  // Adds the values of one more step, by rank. Returns each rank that has become slow, with a text that says how slow it is.
   std::vector<std::pair<std::size_t, std::string>> step(const std::vector<RankShare>& shares);
 
  private:
   std::vector<std::vector<std::size_t>> peers_;  // groups of ranks that are compared with each other
   std::vector<double> work_;                     // by rank: the work of one step, in any unit
-  std::vector<std::deque<double>> busy_;         // by rank: seconds of the last steps
+  std::vector<std::deque<double>> busy_;         // by rank: busy times of the last steps in seconds
   std::vector<bool> named_;                      // by rank: whether it was reported as slow and has not recovered
 };
 

@@ -41,7 +41,7 @@ Mesh TrainingTeam::mesh() const {
 
 std::int64_t TrainingTeam::spare_memory_of(const TrainingOptions& options, int rank) {
   if (options.offload.any()) {
-    mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the default; set because it would otherwise grow as large blocks are freed
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);  // the default, set so that malloc does not raise it when it frees large blocks
     pool_->hold_at_most(plan_rank(plans(options), rank).peak_bytes);
   }
   return resident_memory().bytes;

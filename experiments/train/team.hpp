@@ -26,7 +26,7 @@ class TrainingTeam {
   Mesh mesh() const;                   // collective: builds a new mesh with new groups
   Memory& memory() { return *pool_; }  // for the tensors of this rank
   // Called before the model exists. With offload, freed blocks are returned to the operating system, and the pool keeps only
-  // few of them. Returns the resident bytes of the process.
+  // a few blocks. Returns the resident bytes of the process.
   std::int64_t spare_memory_of(const TrainingOptions& options, int rank);
   const ByAxis& backends() const { return choice_.backends; }        // the backend of each axis; "auto" has been replaced
   const std::string& about_device() const { return about_device_; }  // "NVIDIA H200; memory registered with NCCL"

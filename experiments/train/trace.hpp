@@ -2,7 +2,7 @@
 // record.
 //
 //   trace.json   Chrome's trace events for ui.perfetto.dev and chrome://tracing. One process per rank, with tracks for the
-//                steps, the passes, the layers, the kernels, the pipeline's messages and each other axis; calls in flight
+//                steps, the passes, the layers, the kernels, the pipeline's messages and every other axis; calls in flight
 //                have separate tracks
 //   /comm        one row for each call
 //
@@ -19,7 +19,7 @@
 namespace chorale::train {
 
 struct TraceSteps {
-  std::int64_t first = 0, last = -1;  // both included; by default no step is traced
+  std::int64_t first = 0, last = -1;  // the first and the last traced step; by default, no step is traced
   explicit operator bool() const { return first > 0; }
 };
 TraceSteps trace_steps(const std::string& text);  // "10:13", "10" or ""; otherwise throws a usage error

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* file_name = "metrics.jsonl";
-constexpr int levels = 2;  // how many levels of folders are searched: runs/<suite>/<id>
+constexpr int levels = 2;  // number of folder levels that are searched: runs/<suite>/<id>
 
 double number(const nlohmann::json& row, const char* name) {
   const auto found = row.find(name);

@@ -1,7 +1,7 @@
 // Reads a run's metrics.jsonl while a different process writes it. The file can be missing, end in the middle of a line, be
 // truncated or be replaced. The result always consists of the complete lines of the current file.
 //
-//   {"table":"/","run_id":…,"status":"running"}    facts of the run; the last such line says how it ended
+//   {"table":"/","run_id":…,"status":"running"}    facts of the run; the last such line says how the run ended
 //   {"table": "train", "step": 1, …}               a row of a live table
 #pragma once
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace chorale::watch {
 struct WatchedStep {
   std::int64_t step = 0, peak_bytes = 0;
   double time = 0, loss = 0, step_time = 0, tokens_per_s = 0, mfu = 0, communication = 0, bubble = 0;
-  std::optional<double> dropped = {};  // share of expert choices that were dropped; only with a capacity
+  std::optional<double> dropped = {};  // share of expert choices that were dropped; only if experts have a capacity
 };
 
 struct Evaluation {
@@ -40,11 +40,11 @@ struct Metrics {
 
 class MetricsFile {
  public:
-  // Reads the text that was added to this file since the last call. A replaced file is read from its beginning. Returns
-  // false if the file does not exist.
+  // Reads the text that was added to the file `path` since the last call. A replaced file is read from its beginning.
+  // Returns false if the file does not exist.
   bool read(const std::filesystem::path& path);
   const Metrics& metrics() const { return metrics_; }
-  double written_at() const { return written_at_; }  // wall seconds of the last change
+  double written_at() const { return written_at_; }  // wall-clock time of the last change, in seconds
 
  private:
   Metrics metrics_;
@@ -56,12 +56,12 @@ class MetricsFile {
 };
 
 struct WatchedFiles {
-  std::filesystem::path shown;  // metrics.jsonl of the run to show; empty: none exists yet
-  std::filesystem::path suite;  // the suite's metrics.jsonl; its status says whether all runs have ended; empty: no suite
+  std::filesystem::path shown;  // metrics.jsonl of the run to show; empty if none exists yet
+  std::filesystem::path suite;  // the suite's metrics.jsonl; its status says whether all runs ended; empty without a suite
 };
 
-// Finds the run to show. `folder` is a run, its metrics.jsonl, a suite, or a folder of several runs. Of several runs, the
-// one that wrote last is shown.
+// Finds the run to show. `folder` is a run, its metrics.jsonl, a suite, or a folder of several runs. If there are several
+// runs, the run that wrote last is shown.
 WatchedFiles find_metrics(const std::filesystem::path& folder);
 
 }  // namespace chorale::watch

@@ -61,8 +61,8 @@ std::string progress(const Metrics& metrics) {
   return text;
 }
 
-// Returns a message that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step. So
-// silence is reported only after ten times the length of a step, and not before ten seconds.
+// Returns a message that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step.
+// Silence is therefore reported only after ten times the step time, and after at least ten seconds.
 std::string silence(const Metrics& metrics, const View& view) {
   const double usual = metrics.steps.empty() ? 0 : newest(metrics, &WatchedStep::step_time);
   if (metrics.ended() || view.silent_seconds < std::max(10.0, 10 * usual)) return "";
@@ -124,7 +124,7 @@ std::vector<std::string> braille(const std::vector<double>& values, int columns,
   const int dots_across = 2 * std::max(columns, 1), dots_down = 4 * rows;
   const Span span = span_of(values);
   std::vector<int> cells(static_cast<std::size_t>(dots_across / 2 * rows), 0);
-  int before = -1;  // the row of the dot to the left, to which steep lines are joined; -1: none
+  int before = -1;  // the row of the dot to the left, to which steep lines are joined; -1 if there is none
   for (int x = 0; x < dots_across && !values.empty(); ++x) {
     // If there are many values, a dot is the mean of several values; if there are few, each value spans several dots.
     const auto count = static_cast<std::int64_t>(values.size());

@@ -1,4 +1,4 @@
-// The library's table of collective algorithms, and the declarations needed to write your own
+// Chorale's table of collective algorithms, and the declarations for writing your own algorithms
 // (examples/2_own_algorithm.cpp).
 //
 //   const Algorithm mine{Collective::all_reduce, "line", line, "up the line of ranks, and back down"};
@@ -16,9 +16,9 @@ namespace chorale {
 struct Algorithm {
   Collective what;
   const char* name;
-  Schedule (*plan)(const Problem&);  // pure: the schedule depends only on the problem
+  Schedule (*plan)(const Problem&);  // a pure function, whose schedule depends only on the problem
   const char* about;
-  bool (*fits)(const Problem&) = nullptr;  // whether the algorithm can solve a problem; nullptr: it solves all
+  bool (*fits)(const Problem&) = nullptr;  // whether the algorithm can solve a problem; null if it solves all
 };
 
 inline bool fits(const Algorithm& algorithm, const Problem& problem) { return !algorithm.fits || algorithm.fits(problem); }
@@ -27,8 +27,8 @@ inline bool power_of_two_ranks(const Problem& p) { return (p.size & (p.size - 1)
 const std::vector<Algorithm>& all_algorithms();
 const Algorithm* find_algorithm(Collective what, const std::string& name);  // nullptr if there is none
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const Problem& problem);
-// Plans all ranks when their problems differ, as in an uneven all_to_all. `problems` has one problem per rank, in rank
-// order.
+// Plans the schedules of all ranks for problems that differ between ranks, as in an uneven all_to_all. `problems` has one
+// problem per rank, in rank order.
 std::vector<Schedule> plan_all_ranks(const Algorithm& algorithm, const std::vector<Problem>& problems);
 
 // ── proof and picture ──
@@ -52,11 +52,11 @@ std::string draw_text(const std::vector<Schedule>& ranks);
 bool native_agrees(const Problem& problem, DType dtype, Redop op);
 
 struct Choice {
-  std::string algorithm;           // a name in the table of algorithms, or "native"
+  std::string algorithm;           // name of an algorithm in the table, or "native"
   int chunks = 1;                  // number of chunks into which the schedule is split
   std::string why;                 // the reason for the choice, as readable text
   const Algorithm* own = nullptr;  // the caller's own algorithm, outside the table
-  bool everywhere = false;         // the user requested this name for all collectives that have it
+  bool everywhere = false;         // the user requested this name for all collectives that have an algorithm of this name
 };
 
 }  // namespace chorale

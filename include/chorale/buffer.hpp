@@ -2,7 +2,7 @@
 // counts their bytes in a Ledger.
 //
 //   Allocator& memory = world.allocator();                       memory that peers read directly
-//   Buffer b = memory.allocate(1 << 20, Category::comm);         throws MemoryRefused if there is no room
+//   Buffer b = memory.allocate(1 << 20, Category::comm);         throws MemoryRefused if memory is insufficient
 //   Slice s{b.data(), 1 << 18, DType::f32, b.device()};          the argument type of collectives; may refer to any memory
 #pragma once
 #include <array>
@@ -58,7 +58,7 @@ class Buffer {
   void count_as(Category category);  // moves the buffer's bytes to this category of the ledger
   Memory* memory() const { return memory_; }
   Device device() const;
-  bool phantom() const;  // true: the ledger counts the bytes, but no memory is allocated
+  bool phantom() const;  // whether the ledger counts the bytes, but no memory is allocated
 
  private:
   void swap(Buffer& other) noexcept;
@@ -69,7 +69,8 @@ class Buffer {
   Category category_ = Category::workspace;
 };
 
-// The Memory and the Ledger must outlive all buffers allocated here.
+// Allocates buffers in a Memory and counts their bytes in a Ledger. The Memory and the Ledger must outlive all buffers of
+// the Allocator.
 class Allocator {
  public:
   Allocator(Memory& memory, Ledger& ledger) : memory_(memory), ledger_(ledger) {}
@@ -77,7 +78,7 @@ class Allocator {
     Memory* const other = others_[static_cast<std::size_t>(category)];
     return Buffer(other ? *other : memory_, ledger_, bytes, category);
   }
-  // Later allocations of this category use `other`, a different memory of the same device.
+  // Makes later allocations of this category use `other`, a different Memory on the same device.
   void take_from(Memory& other, Category category) { others_[static_cast<std::size_t>(category)] = &other; }
   Ledger& ledger() const { return ledger_; }
   Memory& memory() const { return memory_; }
@@ -86,7 +87,7 @@ class Allocator {
  private:
   Memory& memory_;
   Ledger& ledger_;
-  std::array<Memory*, categories> others_{};  // null: memory_
+  std::array<Memory*, categories> others_{};  // null where memory_ is used
 };
 
 // The memory of GPU `index`, for Communicator::use_device, or pinned host memory (index −1). Throws if the CUDA plugin does

@@ -1,5 +1,5 @@
-// The only header that a program includes to call the collectives. The program links one library (`pkg-config chorale`).
-// This header includes no headers of other libraries.
+// A program that calls the collectives includes only this header, and links one library (`pkg-config chorale`). This header
+// includes no headers of other libraries.
 //
 //   mpi::run_ranks(body)                starts MPI, runs `body`, finalizes MPI; an error on one rank ends all ranks
 //   open_world("auto", runtime, clock)  a Communicator of all ranks, on a backend
@@ -15,8 +15,8 @@
 //   world.choose(algorithm)             the group now runs this algorithm
 //
 // Messages make progress only while a rank is inside a call of this library. So call world.barrier() before the ranks wait
-// for one another outside this library, for example in MPI_Barrier. Without world.barrier(), a fast rank may wait in
-// MPI_Barrier before its last message is completely sent. A slow rank would then wait for the rest of that message.
+// for one another outside this library, for example in MPI_Barrier. Without world.barrier(), a fast rank could wait in
+// MPI_Barrier before its last message is completely sent. A slow rank would then wait for the rest of the message.
 #pragma once
 #include <chorale/algorithm.hpp>
 #include <chorale/buffer.hpp>

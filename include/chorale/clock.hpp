@@ -8,7 +8,7 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual double seconds() const = 0;       // monotonic, from an arbitrary origin
-  virtual double wall_seconds() const = 0;  // since 1970, for records
+  virtual double wall_seconds() const = 0;  // seconds since 1970 (Unix time), for records
   virtual void sleep(double seconds) = 0;
 };
 

@@ -6,15 +6,15 @@
 //   Request sum = world.start_all_reduce(slice);                     … other work …  sum.wait();
 //   Communicator row = world.split(rank / 4, rank % 4);
 //
-// All ranks of a group start the same collectives in the same order. If the ranks make different calls, every rank gets an
-// error. Any number of collectives may be in flight. wait(), test(), poll() and every blocking call make progress on all
-// calls that this rank has in flight. The calls may belong to any group of this world, or of a world joined to this world by
-// WorldOptions::beside.
+// All ranks of a group must start the same collectives in the same order. If the calls of the ranks do not match, every rank
+// gets an error. Any number of collectives can be in flight. wait(), test(), poll() and every blocking call make progress on
+// all calls that this rank has in flight. These calls can belong to any group of this world, and to any group of a world
+// that WorldOptions::beside connects to this world.
 //
-// Sizes. Each buffer must have exactly the number of elements that this table shows, where n is the length of the complete
-// vector. Any other number is an error. On ranks other than the root, a buffer marked "root" is ignored and may be Slice{}.
-// Every other buffer must have the call's type and device. Even an empty buffer must have them, for example Slice{nullptr,
-// 0, DType::i32}.
+// Sizes. Each buffer must have exactly the number of elements that the table below shows, where n is the length of the
+// complete vector. Any other number is an error. On ranks other than the root, a buffer marked "(root)" in the table is
+// ignored and can be Slice{}. Every other buffer must have the element type and the device of the call. This rule also
+// applies to empty buffers, for example Slice{nullptr, 0, DType::i32}.
 //
 //                   input             output                          input             output
 //   all_reduce      n                 n              reduce           n                 n (root)
@@ -27,22 +27,22 @@
 // longer. gather, scatter and all_to_all without `counts` accept only equal blocks.
 //
 // In place. `input` and `output` may be the same vector, either on all ranks or on no rank. In an in-place call, an argument
-// that the table calls "own block" is a part of that vector. On rank r, the own block begins after the blocks of ranks 0 to
+// marked "own block" in the table is a part of that vector. On rank r, the own block begins after the blocks of ranks 0 to
 // r−1. The own block is the `input` of all_gather and the `output` of reduce_scatter. An all_to_all with counts may be in
 // place on some ranks and out of place on others. For an in-place reduce or broadcast, every rank passes the same vector as
 // input and output. If buffers overlap in any other way, the results are undefined. gather and scatter have no in-place
 // form.
 //
 // Leaving. A communicator's destructor tells the other ranks of the group that this rank has left. If another rank waits for
-// the departed rank in a later call, that call throws and names the departed rank. If a destructor finds that the last calls
-// of two ranks differed, it prints both calls and ends the process. Most destructors do not wait. When a rank destroys its
-// last communicator of a world, the destructor waits up to 2 s for the other ranks to leave too. On the UCX backends, this
-// last destructor waits until every rank has left the world, even if that takes longer.
+// the departed rank in a later call, that call throws and names the departed rank. If a destructor detects that the last
+// calls of two ranks do not match, the destructor prints both calls and ends the process. Most destructors do not wait. When
+// a rank destroys its last communicator of a world, the destructor waits up to 2 s for the other ranks to leave too. On the
+// UCX backends, this last destructor waits until every rank has left the world, even if that takes longer.
 //
-// Lifetimes. A call's buffers must stay valid until the call is over. A nonblocking call is over when wait() has returned or
-// test() has returned true. All functions, including the start_ functions, read `counts` before they return. A program must
-// free all memory from allocator() before it destroys the last communicator of the world. The clock and the runtime must
-// outlive all communicators.
+// Lifetimes. A call's buffers must stay valid until the call has completed. A nonblocking call has completed when wait() has
+// returned or test() has returned true. All functions, including the start_ functions, read `counts` before they return. A
+// program must free all memory from allocator() before it destroys the last communicator of the world. The clock and the
+// runtime must outlive all communicators.
 #pragma once
 #include <chorale/algorithm.hpp>
 #include <chorale/buffer.hpp>
@@ -74,15 +74,15 @@ struct Call {
   Slice input = {}, output = {};
   Redop op = Redop::sum;
   int root = 0;
-  Counts counts = {};  // sizes of uneven blocks, one per rank; empty: even blocks. Read before run or start returns
+  Counts counts = {};  // sizes of uneven blocks, one per rank; empty for even blocks; read before run() or start() returns
   Counts taken = {};   // all_to_all: sizes of the received blocks; `counts` has the sizes of the sent blocks
-  // The counts of all ranks, for an all_to_all with counts if every rank knows them. Rank r sends everybodys[r · size + s]
-  // elements to rank s. A call with `everybodys` must not be in place. If `everybodys` is empty, shm and nccl exchange the
-  // counts before each call.
+  // Optional, for an all_to_all with counts: the counts of all ranks, if every rank knows the counts of all ranks. Rank r
+  // sends everybodys[r · size + s] elements to rank s. A call with `everybodys` must not be in place. If `everybodys` is
+  // empty, shm and nccl exchange the counts before each call.
   Counts everybodys = {};
 };
 
-// A collective in flight. The caller must not touch the collective's buffers until it is over.
+// A collective in flight. The caller must not touch the collective's buffers until the collective has completed.
 class [[nodiscard]] Request {
  public:
   Request() = default;
@@ -90,8 +90,8 @@ class [[nodiscard]] Request {
   Request& operator=(Request&&) noexcept;
   ~Request();  // waits, but at most 2 s during stack unwinding; if the call fails, tells the peers and ends the process
   void wait();
-  bool test();         // makes progress; true once the call is over
-  struct PendingCall;  // the state of the call until it is over
+  bool test();         // makes progress; true once the call has completed
+  struct PendingCall;  // the state of the call until it has completed
 
  private:
   friend class Communicator;
@@ -102,10 +102,10 @@ class [[nodiscard]] Request {
   PendingCall* pending_ = nullptr;
 };
 
-struct Traffic {                    // this rank's calls and sent bytes on one communicator
-  std::int64_t calls = 0;           // number of calls; if the library splits a call, each of its parts counts as a call
+struct Traffic {                    // number of calls and of sent bytes, for this rank and one communicator
+  std::int64_t calls = 0;           // number of calls; if Chorale splits a call, each part counts as a call
   std::int64_t bytes_sent = 0;      // bytes sent by the schedules; −1 after a native call, because its bytes are unknown
-  std::int64_t bytes_crossing = 0;  // the part of bytes_sent that went to ranks on other hosts; −1: unknown
+  std::int64_t bytes_crossing = 0;  // the part of bytes_sent that went to ranks on other hosts, or −1 if unknown
 };
 
 class Communicator {
@@ -134,19 +134,21 @@ class Communicator {
   // first, because calls run it unchecked.
   void choose(const Algorithm& own, int chunks = 1);
   void check_calls(bool on);  // whether ranks compare their calls; on by default
-  // For benchmarks. If on, run() executes a native collective by the library's blocking function, such as MPI_Allreduce,
-  // which makes no progress on other calls. By default, run() uses the nonblocking function, such as MPI_Iallreduce. Turn
-  // this option on for all ranks or for none. While the option is on, call native collectives by run(), never by start().
-  // The library does not match a blocking call with a nonblocking call.
+  // For benchmarks. If `on` is true, run() executes a native collective by MPI's blocking function, such as MPI_Allreduce.
+  // The blocking function makes no progress on Chorale's other calls. By default, run() uses the nonblocking function, such
+  // as MPI_Iallreduce. Turn this option on for all ranks or for none. While the option is on, call native collectives by
+  // run(), never by start(). MPI does not match a blocking call with a nonblocking call.
   void block_in_native(bool on);
   // Later calls choose and plan algorithms as if rank r were on host hosts[r]. If `hosts` is empty, later calls are planned
   // as if all ranks were on one host. Messages still use the real links. Groups that split() creates later inherit the
-  // pretended hosts.
+  // simulated hosts.
   void pretend_hosts(const std::vector<int>& hosts);
-  const std::vector<int>& hosts() const;  // the host of each rank, real or pretended; empty: all ranks are on one host
-  void go_by(std::shared_ptr<const Selector> selector);  // the selector for `auto`; its data must be equal on all ranks
+  const std::vector<int>& hosts() const;  // the host of each rank, real or simulated; empty if all are on one host
+  // Sets this world's selector of `auto`. The selector must be equal on all ranks. Other groups of the world keep the
+  // algorithms that they have already chosen.
+  void go_by(std::shared_ptr<const Selector> selector);
   std::shared_ptr<const Selector> selector() const;
-  Choice choice(const Call& call) const;  // the algorithm that a call would run, and the reason
+  Choice choice(const Call& call) const;  // the algorithm that a call would run, and the reason for this choice
 
   // Lets callers pass buffers on this device, in all groups of the world. If the backend can access only host memory,
   // `device` copies the buffers to the host and back. Call use_device before any collective on device buffers. The buffers
@@ -234,9 +236,9 @@ struct WorldOptions {
   // two calls; 0 means no limit. CHORALE_TIMEOUT=SECONDS overrides this value. If `beside` names an earlier world, the limit
   // of the earlier world applies.
   double timeout_seconds = 600;
-  // If a program opens several worlds, each world after the first names an earlier world here. A wait in any of these worlds
-  // then makes progress in all of them. Without `beside`, a rank that waits in one world would not complete its messages in
-  // the other worlds. A peer that needs those messages would be blocked.
+  // If a program opens several worlds, each world after the first must name an earlier world here. A wait in any of these
+  // worlds then makes progress in all of them. Without `beside`, a rank that waits in one world would not complete its
+  // messages in the other worlds. A peer that needs these messages would be blocked.
   const Communicator* beside = nullptr;
   // The hosts of the ranks. If null, open_world(backend, …) detects the hosts, and open_world(transport, …) assumes a single
   // host.
@@ -249,8 +251,8 @@ struct WorldOptions {
 
 // Not yet stable, like WorldOptions. Opens a world of all ranks of `runtime` on a backend; every rank calls this. If the
 // backend is not available, throws an error that says why. "auto" picks the fastest available backend for host buffers. On
-// one host, the fastest backend is shm (mapped memory). On several hosts, it is shm+ucx, which uses mapped memory within
-// each host and UCX between hosts. If neither is available, "auto" picks ucx, or else mpi.
+// one host, the fastest backend is shm (mapped memory). On several hosts, the fastest backend is shm+ucx, which uses mapped
+// memory within each host and UCX between hosts. If neither is available, "auto" picks ucx, or else mpi.
 Communicator open_world(const std::string& backend, const mpi::Runtime& runtime, Clock& clock,
                         const WorldOptions& options = {});
 // Opens a world over an existing transport, for tests and for ranks that are threads.

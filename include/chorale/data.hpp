@@ -34,14 +34,15 @@ std::unique_ptr<TokenSource> synthetic_language(std::int64_t vocabulary, std::ui
 // Buffers for several samples, shaped [samples, sequence].
 struct SampleRows {
   std::span<std::int32_t> inputs, targets;  // a target of −1 does not count in the loss
-  std::span<std::int32_t> positions = {};   // index of each token in its document; empty: each sample is one document
+  std::span<std::int32_t> positions = {};   // index of each token in its document; empty if each sample is a document
 };
 
-// Fills the rows of `samples` samples, beginning with sample number `first`. If rows.positions is not empty, it already has
-// each token's index in its sample. A reader of packed samples overwrites it.
+// Fills the rows of `samples` samples, beginning with sample number `first`. If rows.positions is not empty, the caller has
+// already set each position to the token's index in the sample. A reader of packed samples overwrites these positions.
 using ReadSamples = std::function<void(std::int64_t first, std::int64_t samples, const SampleRows& rows)>;
 
-// Reads the samples of a source in their order, each as one document. `source` must outlive the returned function.
+// Returns a function that reads the samples of `source` in ascending order, each as one document. `source` must outlive the
+// returned function.
 ReadSamples in_order(const TokenSource& source, std::int64_t sequence);
 
 }  // namespace chorale

@@ -1,5 +1,6 @@
-// Element types, and the operators that combine elements. The 16-bit floats are storage formats: kernels widen them to f32,
-// compute in f32, and round each result once (to nearest, ties to even). `visit` converts a run-time DType to a C++ type:
+// Element types, and the operators that combine elements. The 16-bit floating-point types are storage formats. Kernels widen
+// 16-bit values to f32, compute in f32, and round each result once (to nearest, ties to even). `visit` converts a run-time
+// DType to a C++ type:
 //
 //   visit(slice.dtype, [&]<class T>(Type<T>) { sum<T>(…); });
 #pragma once
@@ -44,8 +45,8 @@ struct f16 {
   constexpr explicit f16(float value) : bits(narrow(value)) {}
   constexpr operator float() const { return widen(bits); }
 
-  // narrow and widen compute all cases and select one result. Both functions contain no branches, so loops that call them
-  // vectorize.
+  // narrow and widen compute all cases and select one result. Both functions contain no branches, so compilers vectorize
+  // loops that call these functions.
   static constexpr std::uint16_t narrow(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = word & 0x7fffffffu;

@@ -1,4 +1,4 @@
-// The library's exception type. An Error carries three lines for the user (what is wrong, the numbers, the fix), the source
+// Chorale's exception type. An Error carries three lines for the user (what is wrong, the numbers, the fix), the source
 // location, and the program's exit code.
 //
 //   error: batch sizes do not divide                       what

@@ -27,7 +27,7 @@ inline constexpr std::size_t categories = std::size(category_names);
 // Counts the bytes that one rank holds. Only one thread may use a Ledger.
 class Ledger {
  public:
-  explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0: no limit
+  explicit Ledger(std::int64_t limit_bytes = 0) : limit_(limit_bytes) {}  // 0 means no limit
 
   bool allows(std::int64_t bytes) const { return limit_ == 0 || bytes <= limit_ - total_; }
   void add(Category category, std::int64_t bytes);  // `bytes` is negative when memory is freed

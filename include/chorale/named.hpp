@@ -4,7 +4,7 @@
 //   enum class OptimizerKind : std::uint8_t { adamw, sgd };
 //   constexpr auto names_of(OptimizerKind) { return Names{"optimizer", "adamw", "sgd"}; }
 //
-// A name is converted to a value where it enters the program: in the option parser, in the reader of a file, or in
+// A name is converted to a value where the name enters the program: in the option parser, in the reader of a file, or in
 // named<OptimizerKind>("sgd"). All other code uses the values and compares no strings. So a misspelled value in source code
 // is a compile error.
 #pragma once
@@ -18,7 +18,7 @@ namespace chorale {
 
 template <std::size_t count>
 struct Names {
-  const char* what;  // the word for a value in errors: "optimizer"
+  const char* what;  // the kind of value, as error messages call it: "optimizer"
   std::array<const char*, count> names;
 
   template <class... Name>

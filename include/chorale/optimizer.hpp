@@ -31,9 +31,9 @@ struct LearningRate {
   Relative minimum = 1e-4, first = 0;  // absolute, or relative to the peak
   WarmupStyle warmup_style = WarmupStyle::linear;
   std::int64_t warmup = 0;
-  std::optional<std::int64_t> steps = {};  // number of steps in the complete schedule; empty: number of steps in the run
+  std::optional<std::int64_t> steps = {};  // length of the complete schedule; if empty, the length of the run
   double wsd_share = 0.2;                  // final fraction of the steps, in which `wsd` lowers the rate
-  double warmup_share = 0;                 // warm-up as a fraction of the steps; 0: `warmup` steps
+  double warmup_share = 0;                 // warm-up as a fraction of the steps; if it is 0, `warmup` gives the steps
 
   void declare(Options& options);
   LearningRate over(std::int64_t steps_of_run) const;  // returns a copy in which all relative and empty values are resolved
@@ -45,17 +45,19 @@ constexpr auto names_of(OptimizerKind) { return Names{"optimizer", "adamw", "sgd
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;
-  bool masters = true;  // f32 copies of 16-bit weights; false: update bf16 in place with stochastic rounding
+  // Whether to keep f32 copies of 16-bit weights. If false, steps update bf16 weights in place, with stochastic rounding.
+  bool masters = true;
   LearningRate rate;
   double decay = 0.1;  // weight decay; biases and norms do not decay
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, momentum = 0.9;
-  double clip = 1;  // the largest gradient norm; 0: no clipping
+  double clip = 1;  // the largest gradient norm; 0 means no clipping
   void declare(Options& options);
 };
 
 // Dynamic loss scaling for f16, because small f16 gradients would underflow to zero (Micikevicius et al. 2018). The loss is
 // multiplied by a scale before the backward pass, and the gradients are divided by the scale afterwards. If the gradients
-// overflow, the step is skipped. If the scale is already 1, it cannot be the cause, so an overflow is an error of the run.
+// overflow, the step is skipped. A scale of 1 cannot cause an overflow. An overflow at scale 1 is therefore an error of the
+// run.
 //
 //   overflow: patience − 1; at 0, scale ÷ 2      growth_interval good steps in a row: scale × 2, patience restored
 struct LossScaler {

@@ -1,12 +1,12 @@
 // A Problem is the input of an algorithm: the collective, the number of ranks, and the blocks. Counts are 64-bit numbers of
-// elements. This table shows the buffers of each collective, where n is the length of the complete vector:
+// elements. The table below shows the buffers of each collective, where n is the length of the complete vector:
 //
 //   collective       input              output             blocks
-//   all_reduce       n                  n                  n cut evenly
+//   all_reduce       n                  n                  n, split evenly
 //   reduce_scatter   n                  own block          one per rank, any sizes
 //   all_gather       own block          n                  one per rank, any sizes
-//   broadcast        n (root only)      n                  n cut evenly
-//   reduce           n                  n (root only)      n cut evenly
+//   broadcast        n (root only)      n                  n, split evenly
+//   reduce           n                  n (root only)      n, split evenly
 //   gather           own block          n (root only)      one per rank, any sizes
 //   scatter          n (root only)      own block          one per rank, any sizes
 //   all_to_all       a block for each   a block from each  any sizes; `blocks` are sent, `taken` are received
@@ -57,11 +57,11 @@ class Blocks {
   std::vector<std::int64_t> starts_{0};
 };
 
-// Returns the host of each of these ranks. Hosts are numbered in the order of their first rank. The result is empty if all
-// of these ranks are on one host.
+// Returns the host of each of these ranks. Hosts are numbered in the order in which they first appear. The result is empty
+// if all of these ranks are on one host.
 std::vector<int> hosts_among(std::span<const int> ranks, const std::vector<int>& hosts);
 std::vector<int> hosts_among(const std::vector<int>& hosts);  // the same for all ranks
-int number_of_hosts(const std::vector<int>& hosts);           // `hosts`: the host of each rank; empty: one host
+int number_of_hosts(const std::vector<int>& hosts);           // `hosts` lists each rank's host; empty means one host
 
 struct Problem {
   Collective what;
@@ -69,9 +69,9 @@ struct Problem {
   int size = 1;
   int root = 0;
   Blocks blocks;
-  bool in_place = false;        // true: input and output are parts of one vector (input_home)
+  bool in_place = false;        // whether input and output are parts of one vector (input_home)
   Blocks taken = {};            // all_to_all: the received blocks; `blocks` are the sent blocks
-  std::vector<int> hosts = {};  // the host of each rank, in any numbering; empty: one host
+  std::vector<int> hosts = {};  // the host of each rank, in any numbering; empty if there is one host
 
   // Returns rank 0's problem in the most common case, in which `count` elements are split evenly. For an all_to_all, `count`
   // is the length of one rank's input, and all blocks have count / size elements.
@@ -86,7 +86,8 @@ struct Problem {
   // takes_block: a rank's input is only its own block of the vector. gives_block: a rank's output is only its own block.
   bool takes_block() const { return what == Collective::all_gather || what == Collective::gather; }
   bool gives_block() const { return what == Collective::reduce_scatter || what == Collective::scatter; }
-  // In place, input[i] is element input_home() + i of the shared vector, and output[i] is element output_home() + i.
+  // In an in-place call, `input[i]` is element `input_home()` + i of the shared vector, and `output[i]` is element
+  // `output_home()` + i.
   std::int64_t input_home() const { return takes_block() ? blocks.first(rank) : 0; }
   std::int64_t output_home() const { return gives_block() ? blocks.first(rank) : 0; }
 };

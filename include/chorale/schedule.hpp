@@ -1,5 +1,5 @@
 // A schedule is one rank's part of a collective algorithm, stored as plain data. The schedule lists the rank's sends,
-// receives, reductions and copies. For each step, the schedule also lists the earlier steps that must be over first. The
+// receives, reductions and copies. For each step, the schedule also lists the earlier steps that must complete first. The
 // same schedule is proved correct (algorithm.hpp), drawn, priced and executed.
 //
 //   ring all-reduce, rank 0 of 2      0  send         to 1    input[4..8)
@@ -37,7 +37,7 @@ struct Step {
   Range dst;               // where recv and copy write, and where recv_reduce and reduce put the sum; unused by send
   std::vector<int> after = {};  // steps of this rank that must be over first
   int round = 0;                // number of round() calls before this step
-  bool put = false;             // send on mapped memory: the sender writes (true) or the receiver reads (false)
+  bool put = false;             // for a send on mapped memory: whether the sender writes; otherwise the receiver reads
 };
 
 class LastAccess;
@@ -51,8 +51,8 @@ class Schedule {
   Schedule& operator=(Schedule&&) noexcept;
   ~Schedule();
 
-  // Starts a new round. Later sends get a higher round number than earlier sends but do not wait for them. Drawing, pricing
-  // and the order of chunks use the round numbers.
+  // Starts a new round. Later sends get a higher round number than earlier sends, but later sends do not wait for earlier
+  // sends. Drawing, pricing and the order of chunks use the round numbers.
   void round() { ++round_; }
   // Makes all later steps wait for all earlier steps. Algorithms whose rounds must not overlap use this function.
   void wait_for_all();
@@ -67,7 +67,7 @@ class Schedule {
   }
   void copy(Range from, Range into);  // adds no step if both ranges are the same memory
   void reduce(std::vector<Range> addends, Range into) { add({Kind::reduce, {}, std::move(addends), into, {}, round_}); }
-  Range scratch(std::int64_t count);  // new scratch elements
+  Range scratch(std::int64_t count);  // allocates scratch elements
 
   // Adds a step of any kind, which also waits for the steps in `ordered`. Returns the step's number, or −1 if the step is
   // empty.
@@ -76,7 +76,7 @@ class Schedule {
   // `output` serve as the input and output of `part`.
   void append(const Schedule& part, const std::vector<int>& members, Range input, Range output);
 
-  // Public, because code that runs the steps and tests that corrupt a step need it.
+  // `steps` is public, because executors read it, and tests corrupt single steps.
   std::vector<Step> steps;
 
   const Problem& problem() const { return problem_; }
@@ -91,16 +91,16 @@ class Schedule {
   Problem problem_;
   std::vector<LastAccess> last_access_;  // indexed by Place; in an in-place call, output uses the entry of input
   int round_ = 0;
-  int fence_ = 0, fence_before_ = 0;  // new steps wait for steps fence_before_ … fence_ − 1
+  int fence_ = 0, fence_before_ = 0;  // new steps wait for the steps in [`fence_before_`, `fence_`)
   std::int64_t scratch_ = 0;
 };
 
 // These functions compare ranges and steps of one rank. In an in-place call, input and output are the same vector, so an
-// input range may overlap an output range.
+// input range can overlap an output range.
 bool same_start(const Problem& problem, const Range& a, const Range& b);  // both begin at the same element
 bool overlap(const Problem& problem, const Range& a, const Range& b);     // at least one element is in both
-bool conflict(const Problem& problem, const Step& a, const Step& b);      // one step writes elements that the other reads or
-                                                                          // writes
+// Whether one of the two steps writes elements that the other step reads or writes.
+bool conflict(const Problem& problem, const Step& a, const Step& b);
 
 inline Range input(std::int64_t first, std::int64_t count) { return {Place::input, first, count}; }
 inline Range output(std::int64_t first, std::int64_t count) { return {Place::output, first, count}; }

@@ -1,5 +1,5 @@
-// Training a transformer in your own program: `#include <chorale/train.hpp>`. It includes the headers of collectives, too.
-// examples/ has two such programs.
+// Training a transformer in your own program: `#include <chorale/train.hpp>`. This header also includes the headers of the
+// collectives. examples/ has two such programs.
 //
 //   TrainingOptions                     the model, the batch, the optimizer, the numerics (training.hpp)
 //   Trainer(options, "dp2.tp2", …)      the library's training step, on any layout
@@ -25,21 +25,22 @@ struct StepResult {
   std::int64_t tokens = 0;
   bool skipped = false;
   std::int64_t updates = 1, rolled_back = 0;  // number of updates, and of updates that were undone (updates.hpp)
-  // Seconds on this rank. The first six values are disjoint and add up to the duration of the step. `data` is spent reading
-  // samples, `forward` and `backward` in the passes, `optimizer` in all other computation, `exposed` waiting for
-  // collectives, and `bubble` waiting for other stages. `hidden` is the time in which communication was in flight and the
-  // rank did not wait. On a device, these are device times up to the point at which the step waits for the device. The
-  // update's time is reported with the next step.
+  // Seconds on this rank. The first six values are disjoint and add up to the duration of the step. `data` is the time for
+  // reading samples. `forward` and `backward` are the times of the passes. `optimizer` is the time of all other computation.
+  // `exposed` is the time spent waiting for collectives. `bubble` is the time spent waiting for other pipeline stages.
+  // `hidden` is the time in which communication was in flight and the rank did not wait. On a device, these values are
+  // device times, up to the point at which the step waits for the device. The time of the update is reported with the next
+  // step.
   double data = 0, forward = 0, backward = 0, optimizer = 0, exposed = 0, bubble = 0, hidden = 0;
-  // With offload to a file, `tier_exposed` is the time spent waiting for the file. The times above include this time.
+  // With offload to a file, `tier_exposed` is the time spent waiting for the file. The other times include `tier_exposed`.
   // `tier_hidden` is the time in which transfers were in flight and the rank did not wait.
   double tier_exposed = 0, tier_hidden = 0;
 };
 
-// A Trainer is this rank's part of a training run on all ranks. It contains this rank's part of the model, the optimizer,
-// and the training step. All ranks must call each function that is marked "collective". A layout such as "dp2.tp2.z1" says
-// how the ranks divide the model and its data (docs/parallel.md). If the layout does not name dp, the size of dp is the
-// number of ranks divided by the product of the other sizes.
+// A Trainer is this rank's part of a training run on all ranks. A Trainer contains this rank's part of the model, the
+// optimizer, and the training step. All ranks must call each function that is marked "collective". A layout such as
+// "dp2.tp2.z1" says how the ranks divide the model and its data (docs/parallel.md). If the layout does not name dp, the size
+// of dp is the number of ranks divided by the product of the other sizes.
 class Trainer {
  public:
   // Collective. `backend` is the same as for open_world. `algorithm` is one of the names that `chorale show` lists, for all
@@ -54,12 +55,14 @@ class Trainer {
 
   // Collective. Trains on the next batch. `read` is called only for this rank's samples.
   StepResult step(const ReadSamples& read);
-  // Collective. Returns the mean loss over the samples 0 … samples − 1 of `read`, without dropout and gradients.
+  // Collective. Returns the mean loss over the first `samples` samples of `read`, without dropout, and without computing
+  // gradients.
   double evaluate(const ReadSamples& read, std::int64_t samples);
 
   // Collective. Saves a checkpoint of this step in `folder`. A Trainer with any layout can load the checkpoint.
   void save(const std::string& folder);
-  // Collective. Continues from a checkpoint. `path` is one checkpoint set, or a folder whose newest undamaged set is used.
+  // Collective. Continues from a checkpoint. `path` is a checkpoint set, or a folder of checkpoint sets. From a folder, the
+  // newest undamaged set is loaded.
   void load(const std::string& path);
 
   std::int64_t steps() const;         // steps so far
@@ -73,7 +76,7 @@ class Trainer {
   std::unique_ptr<Parts> parts_;
 };
 
-// A parameter of a LocalModel. Its values and gradients are stored in the memory that was passed to the model.
+// A parameter of a LocalModel. The values and gradients are stored in the memory that was passed to the LocalModel.
 struct LocalParameter {
   std::string name;  // "block.0.attention.qkv.weight"
   Slice value, gradient;
@@ -92,12 +95,12 @@ class LocalModel {
   ~LocalModel();
 
   void begin();
-  // Runs the forward and backward pass for the samples first … first + samples − 1 of the step's batch, which has
+  // Runs the forward and backward pass for `samples` samples of the step's batch, from sample `first` on. The batch has
   // batch.global samples.
   void pass(const ReadSamples& read, std::int64_t first, std::int64_t samples);
   const std::vector<LocalParameter>& parameters() const;
-  Slice loss() const;  // the sum of all tokens' losses so far; in exact numerics, an i64 in fixed-point units
-  // Ends the step. The gradients and the loss must be sums over the complete batch. Both are divided by the number of
+  Slice loss() const;  // the sum of the losses of all tokens since begin(); in exact numerics, an i64 in fixed-point units
+  // Ends the step. The gradients and the loss must be sums over the complete batch. update() divides both by the number of
   // tokens in the batch, including tokens without a target. Returns the mean loss. Throws an error if a sum of exact
   // numerics overflowed.
   double update();

@@ -1,4 +1,4 @@
-"""Spack recipe (Spack 1.0 or newer). It builds a checkout, because it has no download address.
+"""Spack recipe for Chorale (Spack 1.0 or newer). The recipe builds a checkout, because it has no download address.
 
    spack repo create chorale-repo && mkdir -p chorale-repo/packages/chorale       once; Spack prints the folder
    cp packaging/spack/package.py chorale-repo/packages/chorale/ && spack repo add chorale-repo
@@ -52,7 +52,7 @@ class Chorale(MakefilePackage, CudaPackage):
             "NCCL=" + (str(spec["nccl"].prefix) if "+nccl" in spec else ""),
         ]
         if "~ucx" in spec:
-            found.append("UCX=")  # with +ucx, pkg-config finds it
+            found.append("UCX=")  # with +ucx, pkg-config finds UCX
         if "+cuda" in spec and spec.variants["cuda_arch"].value[0] != "none":
             found.append("CUDA_ARCH=sm_" + spec.variants["cuda_arch"].value[0])
         return found

@@ -1,6 +1,6 @@
-// Divides the ranks of an axis into parts of equal size, so that a scheme can communicate within each part. All ranks of the
-// axis make the same calls, and these calls send no rows between parts. So no part needs a separate communicator, and plans
-// and accounts still count the calls of the axis.
+// Divides the ranks of an axis into parts (subgroups) of equal size, so that a scheme can communicate within each part. All
+// ranks of the axis make the same calls, and these calls send no rows between parts. So no part needs a separate
+// communicator, and plans and accounts count these calls as calls of the axis.
 //
 //   rank of the axis      0 1 2 3              0 1 2 3
 //   parts by host         a a b b   across()   c d c d      across() joins ranks with the same index in their part; a
@@ -15,24 +15,22 @@ namespace chorale {
 class AxisParts {
  public:
   AxisParts(Axis& axis) : AxisParts(axis, std::vector<std::int64_t>(static_cast<std::size_t>(axis.size()))) {}  // one part
-  // part_of[r] is the part of rank r of the axis; parts are numbered from 0. Within a part, indices follow the order of
-  // ranks.
+  // part_of[r] is the number of the part to which rank r of the axis belongs; parts are numbered from 0. Within a part,
+  // indices follow the order of ranks.
   AxisParts(Axis& axis, const std::vector<std::int64_t>& part_of);
   AxisParts across() const { return {axis_, index_, part_of_}; }
 
   Axis& axis() const { return axis_; }
-  std::int64_t size() const { return axis_.size() / parts_; }  // number of ranks in each part
+  std::int64_t size() const { return axis_.size() / parts_; }  // number of ranks per part
   bool is_whole() const { return parts_ == 1; }
   const std::vector<std::int64_t>& part_of() const { return part_of_; }
   std::int64_t part_of(std::int64_t rank) const { return part_of_[static_cast<std::size_t>(rank)]; }
   std::int64_t index(std::int64_t rank) const { return index_[static_cast<std::size_t>(rank)]; }  // index within the part
   std::int64_t part() const { return part_of(axis_.rank()); }                                     // this rank's part
-  std::int64_t rank() const {
-    return index(axis_.rank());
-  }  // this rank's index in its
-     // part
+  std::int64_t rank() const { return index(axis_.rank()); }  // this rank's index within its part
 
-  // rows(from, to) is the number of rows that rank `from` of the axis sends to rank `to` of the axis, in the same part.
+  // rows(from, to) is the number of rows that rank `from` of the axis sends to rank `to` of the axis. Both ranks are in the
+  // same part.
   template <class F>
   RowsBetween between(F rows) const {
     RowsBetween all;

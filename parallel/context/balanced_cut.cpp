@@ -22,8 +22,8 @@ std::int64_t work_of(std::span<const std::int32_t> positions) {
   return work;
 }
 
-// Returns the rank with the least work so far among the ranks that have room. If several ranks have equally little work,
-// returns the first of them.
+// Returns the rank with the least work so far, among the ranks that can still take a block. If several ranks have equally
+// little work, returns the first of them.
 std::size_t least_busy(const Numbers& work, const Numbers& room) {
   std::size_t best = work.size();
   for (std::size_t rank = 0; rank < work.size(); ++rank)

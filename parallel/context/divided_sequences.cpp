@@ -1,6 +1,6 @@
-// Provides complete sequences to layers other than attention (layers/sequence_rows.hpp), by an all-gather of each rank's
-// rows. Let c ranks divide b samples of s tokens evenly, and let a row have n elements. Then a rank sends n·b·(s/c)·(c−1)
-// elements.
+// Provides complete sequences to layers other than attention (layers/sequence_rows.hpp). An all-gather collects the rows of
+// all ranks. Let c ranks divide b samples of s tokens evenly, and let a row have n elements. Then a rank sends
+// n·b·(s/c)·(c−1) elements.
 #include "layers/context.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
@@ -27,7 +27,7 @@ class DividedSequences final : public SequenceRows {
 
   std::vector<std::int64_t> places(std::int64_t sample, const Context& context) const override {
     std::vector<std::int64_t> all = cut_of(sample, cut_, context).places(axis_.rank());
-    if (context.cache)  // ranks divide the tokens of this pass, which follow the cached tokens
+    if (context.cache)  // the indices start at the first token of this pass, which follows the cached tokens
       for (std::int64_t& place : all) place += context.cache->past;
     return all;
   }

@@ -1,12 +1,13 @@
 // Context parallelism by gathering keys and values (Llama 3). Every rank gathers all keys and computes attention for its own
-// queries. A query processes the keys in the same order as in a run on one rank, so the results are bit-identical.
+// queries. A query processes the keys in the same order as in a run on one rank, so the results are bit-identical to that
+// run.
 //
 //   forward    keys here ─ all-gather ─▶ keys of the sequence ─ attention ─▶ out
 //   backward   the same all-gather again, then   dkeys of the sequence ─ reduce-scatter ─▶ dkeys here
 //
 // Let c ranks divide b samples of s tokens evenly, and let a key and a value have h_kv elements each. Then a rank sends
-// 2·h_kv·b·(s/c)·(c−1) elements forward and twice as many backward. The gathered keys are workspace and are not kept for the
-// backward pass.
+// 2·h_kv·b·(s/c)·(c−1) elements in the forward pass and twice as many in the backward pass. The gathered keys are workspace
+// and are not kept for the backward pass.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 

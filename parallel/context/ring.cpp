@@ -7,14 +7,14 @@
 //   rank 2     k2    k1    k0    k3           and reach the keys' own rank after the last step
 //   rank 3     k3    k2    k1    k0
 //
-// A rank skips ranges of keys that the causal mask hides from all of its queries. If each sample has its own cut
-// (balanced_cut.hpp), samples are computed one by one, and a rank also skips keys of documents to which none of its queries
-// belongs. The rounding of partial results depends on the number of ranks, so exact numerics refuses this scheme. In 16-bit
-// models, partial results are stored in f32.
+// A rank skips each range of keys that the causal mask hides from all of the rank's queries. If each sample has its own
+// partition (balanced_cut.hpp), samples are computed one at a time. A rank then also skips the keys of documents in which it
+// has no queries. The rounding of partial results depends on the number of ranks, so exact numerics refuses this scheme. In
+// 16-bit models, partial results are stored in f32.
 //
 // Let c ranks divide b samples of s tokens evenly, and let a key and a value have h_kv elements each. Then a rank sends
-// 2·h_kv·b·(s/c)·(c−1) elements forward. In the backward pass, the rank sends the keys and values again, and also their
-// gradients.
+// 2·h_kv·b·(s/c)·(c−1) elements in the forward pass. In the backward pass, the rank sends the keys and values again, and
+// also the gradients of keys and values.
 #include "parallel/context/context.hpp"
 #include "parallel/context/sequence_order.hpp"
 #include "src/math/cast.hpp"
@@ -57,8 +57,8 @@ class Ring final : public AttentionScheme {
     if (sum.dtype() != out.dtype()) cast(out.slice(), sum.slice(), context.queue);
     const Tensor dqkv = zeros(qkv.shape());
     Passing keys{*this, own_keys(qkv, call.shape, context)};
-    // The gradients of this rank's own keys stay on this rank. The gradients of other ranks' keys are passed on to those
-    // ranks.
+    // The key gradients of this rank's own tokens. The key gradients of all other tokens are sent to the ranks that have
+    // these tokens.
     Tensor own;
     Passing gradients{*this, {}};
     for (std::int64_t step = 0; step < ring_.size(); ++step) {
@@ -130,8 +130,8 @@ class Ring final : public AttentionScheme {
     return y;
   }
 
-  // Calls f for each range of this step's keys to which a query of this rank attends. Each call covers all samples that
-  // ranks divide in the same way. rows(t) returns the rows of t that belong to the queries of these samples.
+  // Calls f for each range of this step's keys to which a query of this rank attends. Each call of f covers all samples with
+  // the same partition among the ranks. rows(t) returns the rows of tensor t that belong to the queries of these samples.
   template <class F>
   void each_run(const Tensor& qkv, const Tensor& keys, const AttentionCall& call, std::int64_t step, const Context& context,
                 F&& f) const {
@@ -158,7 +158,7 @@ class Ring final : public AttentionScheme {
   }
 
   AxisParts ring_;
-  TokenCut cut_;  // how the ranks of a ring divide the samples that have the same cut
+  TokenCut cut_;  // how the ranks of a ring divide the samples that share one partition
 };
 
 }  // namespace

@@ -9,10 +9,10 @@
 
 namespace chorale {
 
-// The number of samples in a micro-batch, if this rank has `rows` rows of it.
+// Returns the number of samples in a micro-batch, given the number of rows that this rank has of the micro-batch.
 inline std::int64_t samples_of(std::int64_t rows, const Context& context) { return rows / context.tokens.tokens; }
 
-// Returns how the ranks divide this sample of the micro-batch. `usual`: the result if Context::cuts is not set.
+// Returns how the ranks divide this sample of the micro-batch. If Context::cuts is not set, the result is `usual`.
 inline const TokenCut& cut_of(std::int64_t sample, const TokenCut& usual, const Context& context) {
   return context.cuts ? context.cuts->at(static_cast<std::size_t>(sample)) : usual;
 }

@@ -1,6 +1,6 @@
 // Context parallelism by exchanging heads (DeepSpeed-Ulysses; Jacobs et al. 2023). Each rank computes some of the heads.
-// Before attention, a rank sends the heads of other ranks for its own tokens, and receives its own heads for all tokens.
-// After attention, the outputs are sent back.
+// Before attention, a rank receives its own heads for all tokens. In exchange, the rank sends the heads that belong to other
+// ranks, for its own tokens. After attention, the outputs are sent back.
 //
 //             heads                        heads
 //   tokens    0 1 2 3                    0    1    2    3
@@ -10,10 +10,11 @@
 //   rank 3    ■ ■ ■ ■                   └─┘  └─┘  └─┘  └─┘
 //                                     rank 0  …        rank 3
 //
-// Attention gets the same input as in a run on one rank, so the results are bit-identical. Let h be the width of all query
-// heads and h_kv that of all key heads. With c ranks, a rank then sends (2h + 2h_kv)·b·(s/c)·(c−1)/c elements forward and as
-// many backward. The rank keeps the exchanged tensors for the backward pass. In ulysses_ring.cpp, the ranks of a host
-// exchange heads in the same way for the tokens of the host, and attention itself is a ring of hosts.
+// Attention gets the same input as in a run on one rank, so the results are bit-identical to that run. Let h be the width of
+// all query heads, and let h_kv be the width of all key heads. With c ranks, a rank then sends (2h + 2h_kv)·b·(s/c)·(c−1)/c
+// elements in the forward pass and as many in the backward pass. The rank keeps the exchanged tensors for the backward pass.
+// In ulysses_ring.cpp, the ranks of a host exchange heads in the same way for the tokens of the host, and attention itself
+// runs as a ring across hosts.
 //
 // If there are fewer key heads than ranks, several ranks share a key head. Each of these ranks gets a copy of the key head
 // and some of its query heads. For example, 2 groups of 4 queries q with a key and value kv become 4 groups for 4 ranks:
@@ -54,7 +55,7 @@ class Ulysses final : public AttentionScheme {
 
   Keeps keeps(std::int64_t rows, const AttentionShape& shape, const Context& context) const override {
     const Keeps whole = attention().keeps(rows / context.tokens.tokens * within_.sequence(), part_of(shape), context);
-    return {.inside = whole.input + whole.inside + whole.output};  // the layer's own input and output are separate tensors
+    return {.inside = whole.input + whole.inside + whole.output};  // the layer's own input and output are different tensors
   }
 
   QueryTokens query_tokens() const override { return {places_, part_.size()}; }
@@ -62,7 +63,7 @@ class Ulysses final : public AttentionScheme {
  private:
   const AttentionScheme& attention() const { return attention_ ? *attention_ : alone(); }
 
-  // The number of ranks that share a key head.
+  // Returns the number of ranks that share a key head.
   std::int64_t copies(const AttentionShape& shape) const { return std::max<std::int64_t>(part_.size() / shape.groups, 1); }
 
   AttentionShape part_of(AttentionShape shape) const {
@@ -89,7 +90,7 @@ class Ulysses final : public AttentionScheme {
     return y;
   }
 
-  // The attention call for all tokens of the part, but for only this rank's share of the heads.
+  // The attention call for this rank's share of the heads, over all tokens of the part.
   struct Whole {
     Whole(const Ulysses& scheme, const AttentionCall& part, const Context& outer)
         : shape(scheme.part_of(part.shape)), dropout(part.dropout), context(outer), call{shape, dropout, part.keys} {
@@ -108,8 +109,8 @@ class Ulysses final : public AttentionScheme {
     AttentionCall call;
   };
 
-  // Each rank writes its key gradients into a tensor with the key columns of all groups, at the columns of its group. So a
-  // reduce-scatter can add the gradients.
+  // Each rank writes its key gradients into a tensor that has key columns for all groups. The rank's gradients are at the
+  // columns of the rank's group. So a reduce-scatter can add the gradients of all ranks.
   Tensor backward_of_copies(const Tensor& dout, const AttentionCall& call, Whole& whole, Context& context) const {
     require(part_.is_whole(), "only ranks of a whole axis can share key heads");
     const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
@@ -137,12 +138,13 @@ class Ulysses final : public AttentionScheme {
     return result;
   }
 
-  // The numbers of rows that ranks send to each other. from_tokens: a rank sends its own tokens; otherwise, its own heads.
+  // The numbers of rows that ranks send to each other. If `from_tokens` is true, each rank sends rows of its own tokens;
+  // otherwise, each rank sends rows of its own heads.
   RowsBetween rows(std::int64_t samples, bool from_tokens) const {
     return part_.between([&](std::int64_t from, std::int64_t to) { return samples * cut_.tokens(from_tokens ? from : to); });
   }
 
-  // [own tokens, all columns] → [all tokens of the part, own columns]. Columns belong to heads in order.
+  // [own tokens, all columns] → [all tokens of the part, own columns]. The columns are ordered by head.
   Tensor to_heads(const Tensor& x, Context& context) const {
     const std::int64_t ranks = part_.size(), columns = x.dim(1) / ranks, samples = samples_of(x.dim(0), context);
     const Tensor given = context.typed({ranks * x.dim(0), columns}, x.dtype(), Category::workspace);
@@ -168,7 +170,7 @@ class Ulysses final : public AttentionScheme {
   const TokenCut& cut_;                         // how all ranks of the axis divide a sequence
   TokenCut within_;                             // how the ranks of the part divide the part's tokens
   std::vector<std::int64_t> places_;            // positions of the part's tokens in the sequence
-  std::unique_ptr<AttentionScheme> attention_;  // connects ranks of different parts; null: there is only one part
+  std::unique_ptr<AttentionScheme> attention_;  // attention between ranks of different parts; null if there is only one part
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Context parallelism on two levels (USP: Fang & Zhao 2024; LoongTrain: Gu et al. 2024). The u ranks of a host exchange
-// heads for tokens, as in ulysses.cpp. Each rank then has its heads for all tokens of the host. The keys and values of these
-// heads circulate in a ring of r ranks, one on each host, as in ring.cpp.
+// heads for tokens, as in ulysses.cpp. Each rank then has some of the heads for all tokens of the host. As in ring.cpp, the
+// keys and values of these heads circulate in a ring of r ranks, one rank per host.
 //
 //                 host 0              host 1
 //   tokens        rank 0   rank 1     rank 2   rank 3      u = 2, r = 2
@@ -8,17 +8,19 @@
 //   keys            0 ◀─────────────────▶ 2                a ring of the first heads
 //                            1 ◀─────────────────▶ 3       a ring of the last heads
 //
-// Only the rings cross hosts, and ranks compute while ring messages are in flight. Let h be the width of all query heads and
-// h_kv that of all key heads. With b samples and even shares, a rank sends per layer and step:
+// Only the rings cross hosts, and ranks compute while ring messages are in flight. Let h be the width of all query heads,
+// and let h_kv be the width of all key heads. If c = u·r ranks divide b samples of s tokens evenly, a rank sends these
+// numbers of elements per layer and step:
 //
 //   within a host     2·(2h + 2h_kv)·b·(s/c)·(u−1)/u     as ulysses in a host
 //   across hosts      6·h_kv/u·b·s·(r−1)/r               as a ring of r ranks with h_kv/u: keys twice, gradients once
 //
 // Plain ulysses sends 2·(2h + 2h_kv)·b·(s/c)·(r−1)/r across hosts. So this scheme sends less across hosts if r < ⅔(1 +
-// h/h_kv). The number of key heads must be a multiple of u, but not of c. A rank keeps as many bytes for the backward pass
-// as under ulysses. Partial results are merged as in ring.cpp, so exact numerics refuses this scheme.
+// h/h_kv). The number of key heads must be a multiple of u; it need not be a multiple of c. A rank keeps as many bytes for
+// the backward pass as with ulysses. Partial results are merged as in ring.cpp, so exact numerics refuses this scheme.
 //
-// A host has the tokens of all its ranks. Under zigzag, adjacent ranks have adjacent chunks, so hosts have equal load.
+// A host has the tokens of all its ranks. With a zigzag partition, adjacent ranks have adjacent chunks, so hosts have equal
+// load.
 #include <algorithm>
 
 #include "parallel/context/context.hpp"

@@ -113,7 +113,8 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
           way->within[index(through * ranks + to)] += rows_of(source, e);
     }
 
-  // The rows that leave this host are sorted by (lane, token).
+  // The rows that this rank sends to other hosts are sorted by (lane, token). A lane is the rank that receives the rows on
+  // the other host.
   std::vector<std::size_t> order(index(hosts));
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t host) { return lane(me, host); });
@@ -137,8 +138,8 @@ ExpertRows ExpertsByHost::here(const ExpertRows& home, const Routing& routing, C
   }
   axis_.all_to_all(sent, got, way->across);
   if (!plans) {
-    // The rows that this rank forwards within its host are sorted by (expert, source, token). Initially, `next` holds the
-    // index of the first row of each (expert, source).
+    // The rows that this rank forwards within its host are sorted by (expert, source rank, token). Initially, `next` holds
+    // the index of the first row of each (expert, source rank).
     const std::vector<std::int64_t> sources = sources_of(me);
     std::vector<std::int32_t> next(index(home.experts * ranks));
     std::int64_t first = 0;

@@ -18,7 +18,8 @@ PrefetchChoice fewest_units_ahead(PlanRequest request) {
   TrainingOptions& options = request.options;
   if (layout.zero < 3) return {};
   if (layout.zero_ranks() == 1) return {1, "one rank has all shards, so nothing is gathered"};
-  // Two micro-batches per stage are enough to show both passes, including gathers for other micro-batches in between.
+  // Two micro-batches per stage are enough for the prediction: both passes occur, and gathers for other micro-batches occur
+  // between them.
   options.batch.global = std::min(options.batch.global, 2 * layout.stages() * layout.replicas() * options.batch.micro);
   std::vector<std::pair<std::int64_t, double>> times;
   for (const std::int64_t units : {1, 2, 4, 8}) {

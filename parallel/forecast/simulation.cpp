@@ -12,14 +12,14 @@ namespace {
 
 // One call in the scripts of all ranks that take part in the call.
 struct ScriptTransfer {
-  std::vector<int> ranks;       // as ranks of the world
+  std::vector<int> ranks;       // numbered as in the group of all ranks
   std::vector<int> hosts;       // the hosts of these ranks, each listed once
-  int missing = 0;              // number of ranks that must still begin the call before it runs
-  double left = 0;              // remaining seconds if no other call or work ran
-  double seconds = 0;           // the price of the call: `left` at its start
-  std::map<int, double> links;  // seconds for which the call occupies the link of each host; empty on one host
+  int missing = 0;              // number of ranks that must still begin the call before its transfer starts
+  double left = 0;              // remaining time, in seconds, if no other call or work ran
+  double seconds = 0;           // the predicted time of the call, which is the initial value of `left`
+  std::map<int, double> links;  // time, in seconds, for which the call occupies each host's link; empty on one host
 
-  // The share of the call's time in which its ranks need their cores.
+  // Returns the fraction of the call's duration during which the call needs the cores of its ranks.
   double on_cores() const {
     double busiest = 0;
     for (const auto& [host, link] : links) busiest = std::max(busiest, link);
@@ -30,9 +30,10 @@ struct ScriptTransfer {
 
 struct RankState {
   std::size_t next = 0;                // index of the next act
-  double left = 0;                     // remaining seconds of work if the rank had its own core
-  int waits_for = -1;                  // the transfer that the rank waits for; −1: none
-  std::vector<int> transfers;          // the transfer of each call of the rank's script
+  double left = 0;                     // the time, in seconds, that the remaining work would take on a core of the rank's
+                                       // own
+  int waits_for = -1;                  // the transfer that the rank waits for; −1 if it waits for no transfer
+  std::vector<int> transfers;          // the transfer that belongs to each call of the rank's script
   std::map<std::string, int> counted;  // number of calls begun so far in each group or between each pair of ranks
 };
 
@@ -62,7 +63,7 @@ class Simulation {
   bool ended(int rank) const { return ranks_[index(rank)].next == scripts_[index(rank)]->acts().size(); }
   bool computes(int rank) const { return ranks_[index(rank)].left > 0; }
 
-  // Performs the rank's next acts until the rank has work to do or must wait.
+  // Advances through the rank's script until the rank has work to do or must wait.
   void go_on(int rank) {
     RankState& state = ranks_[index(rank)];
     const Script& script = *scripts_[index(rank)];
@@ -141,14 +142,14 @@ class Simulation {
       wanted_[index(site_.machine_of[index(rank)])] += std::min(1.0, works_[index(rank)] + calls_[index(rank)]);
   }
 
-  // The share of a core that a rank gets.
+  // Returns the fraction of a core that a rank gets.
   double core_of(int rank) const { return std::min(1.0, site_.cores / wanted_[index(site_.machine_of[index(rank)])]); }
-  // The speed of a rank's work, or of its call within a host, relative to a rank that has its own core.
+  // The speed of a rank's work, or of a rank's call within a host. The speed is relative to a rank that has its own core.
   double pace_of(int rank) const { return core_of(rank) / std::max(1.0, works_[index(rank)] + calls_[index(rank)]); }
-  // The speed of a call to other hosts while it needs the rank's core.
+  // The speed of a call to other hosts while the call needs the rank's core.
   double pace_of_call(int rank) const { return core_of(rank) / (works_[index(rank)] + std::max(1.0, calls_[index(rank)])); }
 
-  // The speed of a transfer: the seconds of its price that elapse per simulated second. The price already assumes that the
+  // The speed of a transfer. At speed 1, the transfer takes exactly its predicted time, which already assumes that the
   // call's own ranks share cores.
   double speed_of(const ScriptTransfer& transfer) const {
     const bool is_far = transfer.hosts.size() > 1;
@@ -165,7 +166,7 @@ class Simulation {
     return 1 / ((1 - transfer.on_cores()) * most + transfer.on_cores() / slowest);
   }
 
-  // Advances the time until some work or call is over. Returns false if nothing runs.
+  // Advances the simulated time until some work or call completes. Returns false if nothing runs.
   bool moves_on() {
     count();
     double step = std::numeric_limits<double>::infinity();
@@ -174,7 +175,7 @@ class Simulation {
     for (const int t : running_) step = std::min(step, transfers_[index(t)].left / speed_of(transfers_[index(t)]));
     if (step == std::numeric_limits<double>::infinity()) return false;
     now_ += step;
-    constexpr double nothing = 1e-12;  // seconds that can remain because of rounding
+    constexpr double nothing = 1e-12;  // a remainder of at most this many seconds is a rounding error
     std::vector<int> free;
     for (int rank = 0; rank < size(); ++rank) {
       if (!computes(rank)) continue;
@@ -215,10 +216,10 @@ class Simulation {
   std::map<std::pair<int, std::string>, const RankGroup*> groups_;
   std::map<std::tuple<const RankGroup*, std::string, int>, int> known_;
   std::vector<ScriptTransfer> transfers_;
-  std::vector<int> running_, on_link_;  // transfers that run; number of calls on each host's link
-  std::vector<double> wanted_;          // cores that the ranks of each machine need
-  // One entry per rank. works_: 1 if the rank computes or takes part in a call on its host. calls_: the fraction of the time
-  // for which calls to other hosts need the rank's core, if these calls run at full speed.
+  std::vector<int> running_, on_link_;  // running_: transfers that run. on_link_: number of calls on each host's link
+  std::vector<double> wanted_;          // number of cores that the ranks of each machine need
+  // Both lists have one entry per rank. An entry of `works_` is 1 if the rank computes or takes part in a call within its
+  // host. An entry of `calls_` is the fraction of time in which calls to other hosts, at full speed, need the rank's core.
   std::vector<double> works_, calls_;
   double now_ = 0;
 };

@@ -25,7 +25,7 @@ using Speeds = std::array<double, kinds_of_work>;  // the speed of one core for 
 
 struct StepTime {
   double seconds = 0;
-  std::vector<double> computes;  // for each rank, the seconds of the step in which it computes
+  std::vector<double> computes;  // for each rank, the time in seconds during which the rank computes
 };
 
 // `scripts`: the script of each rank. `groups`: the groups of the layout. All calls must have a price.

@@ -1,6 +1,6 @@
-// Predicts the time of a training step from the prices in the machine file. The code of Training runs on phantom tensors
-// (tensors without memory), once per stage and context rank. It records a script (script.hpp). The scripts of all ranks are
-// then simulated (simulation.hpp).
+// Predicts the time of a training step from the measurements in the machine file. The code of Training runs on phantom
+// tensors (tensors without memory), once per stage and context rank. This run records a script (script.hpp). The scripts of
+// all ranks are then simulated (simulation.hpp).
 //
 //   Training on phantoms ──▶ scripts ──┐
 //   [[compute]]  speed of a core ──────┼──▶ simulate ──▶ seconds
@@ -22,8 +22,8 @@ struct StepForecast {
 
 StepForecast forecast_step(const PlanRequest& request);
 
-// Returns the speed of one core for each kind of work. The speed comes from the measurement whose number of ranks is
-// closest. Returns nullopt if the machine file has no rates for this type.
+// Returns the speed of one core for each kind of work. The speed comes from the measurement whose number of ranks is closest
+// to `ranks`. Returns nullopt if the machine file has no rates for this type.
 std::optional<Speeds> speeds_of(const Machine& machine, DType compute, int ranks);
 
 }  // namespace chorale

@@ -174,8 +174,8 @@ std::int32_t Generator::told_by_last_stage(std::int32_t token) {
   return token;
 }
 
-// Whether this rank must continue to make calls, because its own text is not complete, or because a different replica needs
-// its weights.
+// Whether this rank must continue to make calls: its own text is not complete, or a different replica still needs its
+// weights or experts.
 bool Generator::goes_on_anywhere(bool goes_on_here) {
   if (buckets_->options().zero < 3 && mesh_.layout().expert_ranks() == 1) return goes_on_here;
   const Tensor going_on(memory_, {1}, DType::i32, Category::data);

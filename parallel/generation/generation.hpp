@@ -6,15 +6,16 @@
 //   stage 1           ┌ blocks ─ head ◀─────┘ ─ logits ─ draw     all shards of the last stage draw the same token
 //             ▲───────┴───────────── token ──────────────┘        and send it to their pipelines
 //
-// Each replica generates its own text. Under ZeRO-3 the replicas gather each unit together, and under ep they exchange rows
-// of experts. So a replica whose text has ended must still take part in these calls. Such a replica reads one token
-// repeatedly until the texts of all replicas have ended. To detect this, the replicas add up a flag after each token.
+// Each replica generates its own text. With ZeRO-3, all replicas together gather the weights of each unit. With ep, the
+// replicas exchange rows of experts. So a replica must take part in these calls even after its text has ended. Such a
+// replica reads one token repeatedly until the texts of all replicas have ended. To detect this end, the replicas add up a
+// flag after each token.
 //
-// Under cp, the ranks divide the prompt if it has enough tokens. Each rank gathers all keys and values, so every rank has
-// the complete cache. All ranks compute every later token.
+// With cp, the ranks divide the prompt if it has enough tokens. Each rank gathers all keys and values, so every rank has the
+// complete cache. Tokens after the prompt are not divided: every rank computes each of them.
 //
 // Traffic per token: 2 all-reduces of h elements per layer, h elements per stage boundary, one all-reduce of the logits, and
-// the token itself. Under ep, a rank also sends up to 2·k·h elements per expert layer.
+// the token itself. With ep, a rank also sends up to 2·k·h elements per expert layer.
 #pragma once
 #include <functional>
 #include <optional>
@@ -34,15 +35,15 @@ struct GenerationOptions {
   DType compute = DType::f32;
   NumericsKind numerics = NumericsKind::fast;
   int threads = 1;
-  const DevicePlugin* device = nullptr;  // the GPU; null: computes on the host
+  const DevicePlugin* device = nullptr;  // the GPU; null if the host computes
 
   Queue queue() const { return queue_on(device, threads); }
 };
 
 void require_generates(const Layout& layout);  // throws a usage error for sequence parallelism
-// Returns the peak memory, in bytes, of the rank that needs the most memory when it reads `tokens` tokens in one pass. For
-// each stage and context rank, only the last tensor-parallel rank is planned. Runs the code of Generator on phantom memory,
-// which allocates nothing.
+// Returns the peak memory of a pass that reads `tokens` tokens, in bytes, as the maximum over ranks. For each stage and
+// context rank, only the last tensor-parallel rank is planned. Runs the code of Generator on phantom memory, which allocates
+// nothing.
 std::int64_t planned_bytes(const GenerationOptions& options, const Layout& layout, std::int64_t tokens);
 
 class Generator {
@@ -55,7 +56,7 @@ class Generator {
   std::vector<Owned> weights() const;  // the uninitialized weights of this rank, which the caller must load
 
   // Calls `on_token` for each token as soon as it is drawn. If `on_token` returns false, generation ends. All ranks of a
-  // replica pass the same token to `on_token`, which must return the same answer on all ranks of the replica. All replicas
+  // replica pass the same token to `on_token`, which must return the same value on all ranks of the replica. All replicas
   // call `generate` together; a replica that has no text to generate passes a count of 0.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
                                      const std::function<bool(std::int32_t)>& on_token);

@@ -102,15 +102,15 @@ AxisOrder AxisTable::parse_order(std::string_view text, char separator) const {
   return order;
 }
 
-// Axes that belong to only one grid stay together. If the order names some of these axes, the unnamed ones get the depth of
-// the innermost named one.
+// Axes that belong to only one grid stay together. If the order names some of these axes, the others get the depth of the
+// innermost of the named ones.
 std::array<int, most_axes> AxisTable::depths(const AxisOrder& order) const {
   std::array<int, most_axes> places{}, depths{};
   std::vector<int> exchanged;
   for (std::size_t row = 0; row < size(); ++row) places[row] = rows_[row].depth;
   for (const std::string& name : order) exchanged.push_back(rows_[row_of(name)].depth);
   std::ranges::sort(exchanged);
-  int together = -1;  // depth of the axes that belong to only one grid; −1: the order names none of them
+  int together = -1;  // depth of the axes that belong to only one grid; −1 if the order names none of them
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::size_t row = row_of(order[i]);
     places[row] = exchanged[i];

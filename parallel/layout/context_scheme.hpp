@@ -1,4 +1,4 @@
-// The facts that a layout must know about each scheme of context parallelism. Each scheme is a file in
+// The properties of each context-parallel scheme that the rules of layouts depend on. Each scheme is a file in
 // parallel/context/, and schemes.cpp there fills in the table.
 #pragma once
 #include <cstdint>
@@ -16,9 +16,10 @@ class TokenCut;         // cut.hpp
 struct ContextScheme {
   const char* name;
   std::unique_ptr<AttentionScheme> (*make)(const AxisParts& parts, const TokenCut& cut);
-  bool exact;                  // bit-identical to a run on one rank, so exact numerics can use it
+  bool exact;                  // true if results are bit-identical to a run on one rank, so exact numerics can use the
+                               // scheme
   bool divides_heads = false;  // ranks exchange heads for tokens
-  bool has_levels = false;     // divides the axis by inner_parts(); other schemes treat the axis as one part
+  bool has_levels = false;     // true if inner_parts() divides the axis into parts; otherwise the axis is one part
 };
 const std::vector<ContextScheme>& context_schemes();
 

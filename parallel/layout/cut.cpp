@@ -79,7 +79,7 @@ TokenCut TokenCut::dealt(const std::vector<std::int64_t>& rank_of, const std::ve
 }
 
 TokenCut TokenCut::joined(const std::vector<std::int64_t>& part_of) const {
-  std::vector<std::pair<TokenRun, std::int64_t>> all;  // each run of tokens, and the part that gets it
+  std::vector<std::pair<TokenRun, std::int64_t>> all;  // each run of tokens, and the part that gets the run
   for (std::int64_t rank = 0; rank < ranks(); ++rank)
     for (const TokenRun& run : runs(rank)) all.emplace_back(run, part_of[static_cast<std::size_t>(rank)]);
   std::ranges::sort(all, {}, [](const auto& run) { return run.first.first; });
@@ -134,8 +134,8 @@ std::vector<std::int64_t> TokenCut::places(std::int64_t rank) const {
   return all;
 }
 
-// The query at position p attends to p earlier keys and to its own key. The pair of the query and its own key counts as half
-// (whole_sequences).
+// The query at position p attends to p earlier keys and to the key of its own token. The pair with its own key counts as
+// half, as in whole_sequences (src/math/attention.cpp).
 double TokenCut::pairs(std::int64_t rank) const {
   double sum = 0;
   for (const TokenRun& run : runs(rank))
@@ -143,8 +143,8 @@ double TokenCut::pairs(std::int64_t rank) const {
   return sum;
 }
 
-// In a run, no token sees an earlier key than the first token does, so only the first visible key is stored. Two runs are
-// equal or disjoint.
+// Among the tokens of a run, the first token sees the earliest key, so the run stores only this key. Two runs are equal or
+// disjoint.
 bool TokenCut::sees(std::int64_t rank, const TokenRun& keys) const {
   return std::ranges::any_of(runs(rank), [&](const TokenRun& queries) {
     return queries.first >= keys.first && queries.first_key < keys.first + keys.count;

@@ -13,7 +13,7 @@
 namespace chorale {
 namespace {
 
-// The distance in ranks between neighbors along an axis.
+// The difference between the rank numbers of neighbors along an axis.
 std::int64_t stride_of(const Layout& l, std::size_t row) {
   const AxisTable& axes = *l.axes;
   const std::array<int, most_axes> depths = axes.depths(l.order);
@@ -40,7 +40,7 @@ std::size_t usually_outermost(const AxisTable& axes, AxisSet set) {
   return outermost;
 }
 
-// The coordinates on these axes as one index; the innermost axis varies fastest.
+// Converts the coordinates on these axes to one index; the innermost axis varies fastest.
 std::int64_t number_of(const Layout& l, const Coordinates& place, AxisSet set) {
   std::int64_t number = 0;
   for (const std::size_t row : inwards(l, set)) number = number * l.size(row) + place[row];

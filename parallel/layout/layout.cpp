@@ -40,9 +40,10 @@ constexpr std::int64_t most_ranks = std::numeric_limits<int>::max();  // a rank 
               fmt::format("take a layout of at most {} ranks", most_ranks));
 }
 
-using Largest = std::map<Divides, std::int64_t>;  // the largest size of axes that divide this quantity; no entry: no limit
+using Largest = std::map<Divides, std::int64_t>;  // the maximum size of an axis that divides this quantity; without an
+                                                  // entry, there is no limit
 
-// Returns every way to write `world` as a product of axis sizes. The size of the outermost axis varies slowest in the list.
+// Returns every factorization of `world` into axis sizes. The size of the outermost axis varies slowest in the list.
 std::vector<Layout> shapes_of(const AxisTable& axes, std::int64_t world, const Largest& largest) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < axes.size(); ++row)
@@ -91,7 +92,7 @@ double distance(const Layout& a, const Layout& b) {
   return sum;
 }
 
-// "dp4.tp2, dp2.tp4 or dp2.tp2.pp2"
+// Returns text such as "dp4.tp2, dp2.tp4 or dp2.tp2.pp2".
 std::string nearest_of(const Layout& asked, std::vector<Layout> layouts) {
   std::stable_sort(layouts.begin(), layouts.end(),
                    [&](const Layout& a, const Layout& b) { return distance(asked, a) < distance(asked, b); });
@@ -129,7 +130,8 @@ std::vector<std::string> fitting_batches(const Layout& asked, const LayoutLimits
   if (layout.ranks() != limits.world) return {};
   std::vector<std::string> batches, micro_batches, remedies;
   const std::int64_t unit = batch_unit(layout, limits), below = limits.global_batch / unit;
-  for (const std::int64_t step : {-1, 1})  // tries several batches: some schedules need a multiple of the number of stages
+  for (const std::int64_t step : {-1, 1})  // tries several batch sizes: some schedules need a multiple of the number of
+                                           // stages
     for (std::int64_t tried = 0; tried < layout.stages(); ++tried) {
       LayoutLimits other = limits;
       other.global_batch = (below + (step > 0) + step * tried) * unit;
@@ -301,7 +303,8 @@ std::vector<Layout> all_layouts(const LayoutLimits& limits) {
   for (Layout layout : shapes_of(limits))
     for (const bool sequence : {false, true})
       for (const int zero :
-           layout.copies() > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // ZeRO-3 differs even with one copy
+           layout.copies() > 1 ? std::vector{0, 1, 2, 3} : std::vector{0, 3}) {  // even with one copy, ZeRO-3 differs from
+                                                                                 // ZeRO-0
         layout.sequence = sequence;
         layout.zero = zero;
         if (layout.repeats() > 1 && layout.zero_ranks() == 1) continue;

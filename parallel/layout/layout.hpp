@@ -1,12 +1,12 @@
-// A layout states how the ranks of a run share a model and its data. In options and records, a layout is one word:
+// A layout states how the ranks of a run share a model and its data. In options and records, a layout is one string:
 //
 //   dp2.tp2.pp2.z1.sp       8 ranks: 2 replicas with ZeRO-1; each has 2 pipeline stages of 2 tensor ranks; sequence parallel
 //   dp4.rep2.z3             8 replicas: ZeRO-3 shards among 4, and 2 such groups hold the same shards
 //   dp4.rep2.z3.hpz         ZeRO-3 shards among all 8, and each group of 4 also keeps a copy for the backward pass (ZeRO++)
 //
 // The axes are rows of a table (axes.hpp). From the outermost to the innermost, the axes are pp, rep, dp, cp and tp, unless
-// the word states a different order, as dp2.tp2.tp-dp does. The product of the axis sizes is the number of ranks. If dp is
-// left out, its size is inferred.
+// the string states a different order, as dp2.tp2.tp-dp does. The product of the axis sizes is the number of ranks. If dp is
+// omitted, its size is inferred.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -65,33 +65,33 @@ struct Layout {
   bool operator==(const Layout& other) const;  // ignores where `order` puts axes of size 1
 };
 
-// Returns the layout word, such as "dp2.tp2.pp2.z1.sp". The word contains dp and every other part that differs from its
+// Returns the layout string, such as "dp2.tp2.pp2.z1.sp". The string contains dp and every other part that differs from its
 // default.
 std::string to_string(const Layout& layout);
-// A layout word that has been read: the layout, and the parts that the word names ("dp", "z", "v", "schedule", "order").
+// A parsed layout string: the layout, and the parts that the string names ("dp", "z", "v", "schedule", "order").
 struct LayoutWord {
   Layout layout;  // sizes that must be inferred are 0
   std::set<std::string> named;
 };
-// Reads a layout word. The parts of a word are axes with sizes, z0 to z3, hpz, sp, vN (N chunks per stage), an order of axes
-// (tp-dp) and the name of a schedule. Each part occurs at most once, and the parts may be in any order. If a part is wrong,
-// throws a usage error that names the part and the reason.
+// Parses a layout string. The parts of the string are axes with sizes, z0 to z3, hpz, sp, vN (N chunks per stage), an order
+// of axes (tp-dp) and the name of a schedule. Each part occurs at most once, and the parts can be in any order. If a part is
+// invalid, throws a usage error that names the part and the reason.
 LayoutWord read_layout_word(const std::string& word, const AxisTable& axes = all_axes());
-// Returns the layout on `world` ranks that the word describes. If `world` is 0, the number of ranks is unknown, and no size
-// is inferred.
+// Returns the layout on `world` ranks that the string describes. If `world` is 0, the number of ranks is unknown, and no
+// size is inferred.
 Layout parse_layout(const std::string& word, std::int64_t world, const AxisTable& axes = all_axes());
 std::vector<std::string> schedule_names();  // all pipeline schedules
 // Returns the shape of the layout's pipeline. The pipeline schedule determines how model parts are placed on stages.
 PipelineShape pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 
-// The model, batch and world that a layout must fit.
+// The model, the batch and the number of ranks that a layout must fit.
 struct LayoutLimits {
   ModelShape shape;
   std::int64_t world = 1, global_batch = 1;
   std::int64_t micro_batch = 0;  // sequences; 0: default_micro_batch()
   const AxisTable* axes = &all_axes();
   ContextOptions context = {};  // how ranks divide the tokens of a sequence
-  bool one_host = true;         // false: it is not known yet which ranks share a host
+  bool one_host = true;         // false as long as it is not known which ranks share a host
 };
 
 // The number of sequences in a micro-batch if the user gives none: one in a pipeline, otherwise a replica's share of the
@@ -110,8 +110,8 @@ Layout inferred(Layout layout, const LayoutLimits& limits);
 // possible sizes.
 Layout with_zero_ranks(Layout layout, std::int64_t ranks, const char* flag = "shard-size");
 // Returns all layouts that fit, with and without sp, and with ZeRO stages 0 to 3. If there is only one copy of each dense
-// layer, only stages 0 and 3 are listed. Layouts in which rep repeats groups of one rank are left out, because the same
-// ranks without ZeRO send just as much.
+// layer, only stages 0 and 3 are listed. Layouts in which rep repeats groups of one rank are omitted, because the same ranks
+// without ZeRO send equally many bytes.
 std::vector<Layout> all_layouts(const LayoutLimits& limits);
 std::vector<std::int64_t> divisors(std::int64_t n);  // in ascending order: the sizes that an axis of n ranks can have
 // The legal orders of all axes with more than one rank; the usual order is the first.

@@ -11,7 +11,7 @@
 namespace chorale {
 namespace {
 
-// "data 2 × tensor 2": the sizes of these axes.
+// The sizes of these axes, such as "data 2 × tensor 2".
 std::string sizes_in_words(const Layout& l, AxisSet set, const char* between) {
   std::vector<std::string> words;
   for (std::size_t row = 0; row < l.axes->size(); ++row)
@@ -21,7 +21,8 @@ std::string sizes_in_words(const Layout& l, AxisSet set, const char* between) {
 
 AxisSet dense_axes(const Layout& l) { return l.axes->in_grids(dense_grid); }
 
-// The number of ranks divided by the other axes' sizes, in words. Axes of size 1 are not mentioned.
+// Returns text such as "world 8 / (data 2 × tensor 2)": the number of ranks divided by the sizes of the axes `others`. Axes
+// of size 1 are not mentioned.
 std::string quotient(const Layout& l, std::int64_t world, AxisSet others) {
   const std::string sizes = sizes_in_words(l, l.divided(others), " × ");
   return sizes.empty() ? fmt::format("world {}", world) : fmt::format("world {} / ({})", world, sizes);

@@ -11,11 +11,12 @@ namespace chorale {
 
 struct Misfit {
   std::string what, numbers;
-  std::string remedy = {};  // a way to fix the misfit without changing the layout
+  std::string remedy = {};  // a change that makes the layout fit, without changing the layout itself
 };
 using MaybeMisfit = std::optional<Misfit>;
 
-// The first rule that the layout breaks; nullopt if it satisfies all. Missing sizes must have been inferred before.
+// The first rule that the layout breaks; nullopt if the layout satisfies all rules. Missing sizes must have been inferred
+// before.
 MaybeMisfit misfit_of(const Layout& layout, const LayoutLimits& limits);
 // Checks only how context-parallel ranks divide heads. Assumes that all ranks that share a sequence are on one host.
 MaybeMisfit misfit_of_heads(const ContextOptions& context, const ModelShape& shape, const Layout& layout);
@@ -28,7 +29,7 @@ MaybeMisfit check_rest(const Layout& layout, std::int64_t world);
 // Checks only the rules of rep and hpz: without ZeRO there are no shards to repeat, and hpz needs ZeRO-3 and several groups.
 MaybeMisfit check_repeats(const Layout& layout);
 
-// The number of sequences that all replicas process at once. The batch must be a multiple of it.
+// The total number of sequences in one micro-batch of all replicas. The global batch must be a multiple of this number.
 std::int64_t batch_unit(const Layout& layout, const LayoutLimits& limits);
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// Writes and reads layout words. An error names the part of the word that is wrong.
+// Writes and parses layout strings. An error names the invalid part of the string.
 //
 //   tp2.pp2.v2.sp of 8 ranks   →   dp2.tp2.pp2.sp.v2.interleaved
 //   tp2.tp-dp of 4 ranks       →   dp2.tp2.tp-dp, where tp is the outer axis
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t most = 1'000'000;  // the largest axis size; Layout::along() checks products of sizes
 
-// A part that has a number: an axis, z or v.
+// A part of a layout string that has a number: an axis, z or v.
 struct Numbered {
   std::string letters;
   std::int64_t lowest, highest;
@@ -42,7 +42,7 @@ WordPart part_of(const std::string& text) {
   return {text, text.substr(0, letters), text.substr(letters)};
 }
 
-// Translates other notations, such as "dp=2,tp=2", "DP2 x TP2" or "dp2,tp2", into the layout word that was probably meant.
+// Translates other notations, such as "dp=2,tp=2", "DP2 x TP2" or "dp2,tp2", into the layout string that was probably meant.
 // Returns "" if the notation is not known.
 std::string in_our_words(const AxisTable& axes, const std::string& word) {
   std::string tidy;
@@ -51,7 +51,7 @@ std::string in_our_words(const AxisTable& axes, const std::string& word) {
       tidy += tidy.ends_with('.') ? "" : ".";
     else if (c != '=' && c != ':')
       tidy += c;
-  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // these words mean that dp has all ranks
+  if (tidy == "ddp" || tidy == "fsdp") return tidy == "ddp" ? "z0" : "z3";  // ddp and fsdp mean that dp has all ranks
   if (tidy == word) return "";
   try {
     parse_layout(tidy, 0, axes);

@@ -82,7 +82,8 @@ void Axis::run_uneven(TensorCall call, const std::vector<std::int64_t>& rows) {
 }
 
 // In an all_to_all, a rank without rows still takes part, because all ranks of a group make the same calls. If no rank has a
-// row, the call is counted but not made. So the number of calls does not depend on how tokens are routed to experts.
+// row, the call is counted, but nothing is communicated. So the number of calls does not depend on how tokens are routed to
+// experts.
 bool Axis::done_alone(const Call& call) {
   const bool moves_nothing = std::ranges::all_of(call.everybodys, [](std::int64_t number) { return number == 0; });
   if (call.input.count == 0 && call.output.count == 0 && moves_nothing) {

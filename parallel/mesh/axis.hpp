@@ -1,13 +1,13 @@
 // One axis of the mesh, from the view of one rank. The axis is a group: this rank and all ranks that differ from this rank
 // only in their coordinate on the axis. Parallel strategies call collectives on axes. Each axis counts this rank's calls and
-// the bytes that this rank sent. Waiting time is counted for all axes together.
+// the bytes that this rank sends. The waiting time is measured for all axes together.
 //
 //                 Axis ── live_axis.hpp        a communicator: sends, measures, and records calls in a trace
 //                      └─ pretended_axis.hpp   no peers: counts the bytes a live axis would send, and writes a script
 //
-// Live and pretended axes choose algorithms with the same code (choice/decision.hpp). So a plan (plan/plan.hpp) runs the
-// real code of a training step on pretended axes and on phantom tensors, which have shapes but no memory. The plan's
-// predictions must equal the measured counts exactly.
+// Live axes and simulated axes (PretendedAxis) choose algorithms with the same code (choice/decision.hpp). A plan
+// (plan/plan.hpp) runs the real code of a training step on simulated axes and on phantom tensors, which have shapes but no
+// memory. So the plan's predictions must equal the measured counts exactly.
 #pragma once
 #include <cstring>
 #include <memory>
@@ -43,9 +43,9 @@ class Axis {
 
    private:
     Axis* axis_ = nullptr;
-    Tensor input_, output_;  // declared before request_: its destructor waits for the call, which uses the tensors
+    Tensor input_, output_;  // declared before request_, whose destructor waits for the call; the call uses the tensors
     Request request_;
-    std::int64_t number_ = -1;  // index of the call in the trace or in the script; −1: the call is in neither
+    std::int64_t number_ = -1;  // index of the call in the trace or in the script; −1 if the call is in neither
   };
 
   virtual ~Axis() = default;
@@ -59,17 +59,18 @@ class Axis {
   const Account& account() const { return account_; }
   CommunicationTime& time() const { return time_; }
   void clear_account() { account_ = {}; }
-  // A live axis records its calls in `trace`; a pretended axis writes them, with their prices, in `script`. A live axis
-  // ignores write_in(), and a pretended axis ignores record_in(). The trace and the script must outlive all calls.
+  // A live axis records its calls in `trace`. A simulated axis (PretendedAxis) writes its calls and their predicted times to
+  // `script`. A live axis ignores write_in(), and a simulated axis ignores record_in(). The trace and the script must
+  // outlive all calls.
   virtual void record_in(Trace&) {}
   virtual void write_in(Script&) {}
   virtual void give_up(const std::exception&) {}  // tells the peers that this rank failed, so that they stop waiting
   virtual void poll() const {}                    // progresses all calls in flight, on every axis
 
-  // Gathers one string from every rank, in rank order. A pretended axis returns this rank's string for every rank.
+  // Gathers one string from every rank, in rank order. A simulated axis returns this rank's string for every rank.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
-  // A yes-or-no vote of all ranks. Starting a vote does not wait for other ranks. The account counts neither exchanges nor
-  // votes.
+  // A yes-or-no vote of all ranks. The start of a vote does not wait for other ranks. The account counts neither exchanges
+  // nor votes.
   class Vote {
    public:
     explicit Vote(bool yes) : yes_(std::make_unique<std::int32_t>(yes)) {}
@@ -77,13 +78,13 @@ class Axis {
 
    private:
     friend class LiveAxis;
-    std::unique_ptr<std::int32_t> yes_;  // declared before request_: its destructor waits for the call
+    std::unique_ptr<std::int32_t> yes_;  // declared before request_, whose destructor waits for the call
     Request request_;
   };
   virtual Vote start_vote(bool yes) { return Vote(yes); }
 
-  // In these calls all blocks have equal size: the count of the full tensor is a multiple of the number of ranks. A call
-  // is in place if `block` is a view of this rank's block of the other tensor.
+  // In these calls all blocks have equal size, so the count of the full tensor is a multiple of the number of ranks. A call
+  // is in place if `block` is a view of this rank's block of the full tensor.
   void all_reduce(const Tensor& x, Redop op = Redop::sum) { run({Collective::all_reduce, x, x, op}); }
   void reduce_scatter(const Tensor& input, const Tensor& block) { run({Collective::reduce_scatter, input, block}); }
   void all_gather(const Tensor& block, const Tensor& output) { run({Collective::all_gather, block, output}); }
@@ -116,7 +117,7 @@ class Axis {
   virtual Pending start_recv(const Tensor& x, int from) = 0;
 
  protected:
-  // `time` belongs to the rank and must outlive the axis.
+  // `time` is shared by all axes of the rank and must outlive the axis.
   Axis(std::string name, int rank, int size, CommunicationTime& time)
       : name_(std::move(name)), rank_(rank), size_(size), time_(time) {}
 
@@ -146,7 +147,8 @@ class Axis {
   virtual void carry_out(const TensorCall& call) = 0;
   virtual Pending begin(const TensorCall& call) = 0;
   virtual Pending begin_send(const Tensor& x, int to) = 0;
-  // These functions wait for a started call or test it. `number`: the index of the call in the trace or in the script.
+  // These functions wait for a started call, or test whether the call is complete. `number`: the index of the call in the
+  // trace or in the script.
   virtual void wait_for(Request& request, std::int64_t number) = 0;
   virtual bool test(Request& request, std::int64_t number) = 0;
   virtual double now() const = 0;
@@ -165,7 +167,7 @@ class Axis {
   CommunicationTime& time_;
 };
 
-// Gathers one value from every rank, in rank order. All ranks must call it.
+// Gathers one value from every rank, in rank order. All ranks must call this function.
 template <class T>
 std::vector<T> exchange(Axis& axis, const T& mine) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -1,4 +1,5 @@
-// Prices of a step's calls, taken from the machine file. A price is negative if the file has no price for the call.
+// The price of a call is its predicted time, computed from the machine file. The price is negative if the file has no data
+// for the call.
 #pragma once
 #include "collectives/choice/decision.hpp"
 #include "collectives/choice/selection.hpp"
@@ -8,12 +9,12 @@ namespace chorale {
 
 struct CallPrice {
   double seconds = -1;
-  double link = 0;    // seconds for which this rank's bytes to other hosts occupy its host's link
-  bool waits = true;  // true: the transfer of a message starts only when both ends have begun it (rendezvous)
+  double link = 0;    // time, in seconds, for which this rank's bytes to other hosts occupy the link of this rank's host
+  bool waits = true;  // true if a message's transfer starts only when sender and receiver have begun the call (rendezvous)
 };
 
-// Returns the price of a collective with the chosen algorithm. `crossing`: the number of bytes that this rank sends to other
-// hosts.
+// Returns the price of a collective with the chosen algorithm. `crossing` is the number of bytes that this rank sends to
+// other hosts.
 CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
                         DType dtype, std::int64_t crossing);
 

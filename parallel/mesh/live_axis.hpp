@@ -1,5 +1,5 @@
 // An axis whose ranks really communicate. A live axis counts the bytes that the axis's communicator sends, and measures how
-// long the rank waits. If there is a trace, the axis records each call in it.
+// long the rank waits. If there is a trace, the axis records each call in the trace.
 #pragma once
 #include "parallel/mesh/axis.hpp"
 #include "parallel/mesh/trace.hpp"

@@ -1,7 +1,7 @@
 // The mesh arranges all ranks of a run in a grid of named axes, and knows this rank's coordinates. A mesh is passed as an
-// argument and is never global. A set of axes defines groups: each group contains the ranks that differ only in these axes.
-// When the mesh is constructed, the ranks of each group open a communicator together. Strategies ask for a group by its
-// axes.
+// argument and is never global. A set of axes defines groups: each group contains the ranks that differ only in their
+// coordinates on these axes. When the mesh is constructed, the ranks of each group open a communicator together. Strategies
+// look up a group by its axes.
 //
 //   dp2.tp2.pp2     rank = (stage · 2 + replica) · 2 + shard
 //
@@ -23,17 +23,18 @@ namespace chorale {
 class Mesh {
  public:
   explicit Mesh(const Layout& layout = {});  // a mesh of one rank, without peers
-  // The backends of the worlds must reach every group of their axis (require_reach).
+  // Each axis's backend must connect all ranks of each of the axis's groups (require_reach).
   Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms);
-  // For plans: the mesh from the view of `rank`, without peers. `hosts`: the host of each rank; empty: all on one host.
+  // For plans: a simulated mesh, from the view of `rank`, without peers. `hosts` states the host of each rank; if it is
+  // empty, all ranks are on one host.
   static Mesh pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
                         std::shared_ptr<const Selector> selector, const std::vector<int>& hosts = {});
 
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }
-  // The group of this rank and all ranks that differ from it only in these axes. Axes of size 1 are ignored. The remaining
-  // set must be a single axis, any set of axes that divide the batch or its tokens, all axes that divide the width, or all
-  // axes that divide the layers. For any other set, throws an error.
+  // The group of this rank and all ranks that differ from this rank only on these axes. Axes of size 1 are ignored. The
+  // remaining set must be a single axis, any set of axes that divide the batch or its tokens, all axes that divide the
+  // width, or all axes that divide the layers. For any other set, throws an error.
   Axis& along(AxisSet axes) const;
   Axis& along(const std::vector<std::string>& axes) const { return along(layout_.axes->set_of(axes)); }
   Axis& data() const { return *data_; }          // divides the batch

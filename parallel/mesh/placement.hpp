@@ -17,8 +17,8 @@ std::string to_string(const ByAxis& choices);  // "shm", "mpi,tp=shm"
 const std::string& choice_for(const ByAxis& choices, const std::string& axis);
 
 bool stays_on_hosts(const Layout& layout, const std::string& axis, const Topology& topology);
-// Replaces "auto": if each group of an axis lies within one host, the axis gets the backend `nearest`; otherwise, the
-// backend `widest`.
+// Replaces "auto". If each group of an axis lies within one host, the axis gets the backend `nearest`; otherwise, the axis
+// gets the backend `widest`.
 ByAxis chosen_backends(ByAxis backends, const Layout& layout, const Topology& topology, const std::string& nearest,
                        const std::string& widest);
 // Whether every axis that crosses hosts has a backend that connects hosts. An axis with the backend "auto" always counts as

@@ -1,6 +1,6 @@
-// An axis without peers. A pretended axis makes the same decisions as a live axis (choice/decision.hpp) and counts the bytes
-// that this rank would send, but it sends nothing. If there is a script, the axis also adds each call with its price to the
-// script.
+// A simulated axis, without peers. PretendedAxis makes the same decisions as a live axis (choice/decision.hpp) and counts
+// the bytes that this rank would send, but it sends nothing. If there is a script, the axis also adds each call with its
+// price (predicted time) to the script.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@ namespace chorale {
 
 class PretendedAxis final : public Axis {
  public:
-  // A group of this rank only. Calls on this group copy or do nothing.
+  // A group of this rank only. Calls on this group copy their input, or do nothing.
   PretendedAxis(std::string name, CommunicationTime& time) : Axis(std::move(name), 0, 1, time) {}
   // The axis from the view of rank `rank` of `size` ranks. `hosts`: the host of each rank, as in Problem::hosts.
   PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend,
@@ -27,7 +27,8 @@ class PretendedAxis final : public Axis {
   Pending start_recv(const Tensor& x, int from) override { return message(x, from, rank()); }
 
  private:
-  // The bytes that this rank would send in a call, and the price of the call. Without a script, the call has no price.
+  // The bytes that this rank would send in a call, and the predicted time (price) of the call. Without a script, no time is
+  // predicted.
   struct Foreseen {
     Sent sent;
     CallPrice price;
@@ -37,11 +38,11 @@ class PretendedAxis final : public Axis {
   Pending begin(const TensorCall& call) override { return {*this, Request(), call.from, call.to, note(call)}; }
   Pending begin_send(const Tensor& x, int to) override { return message(x, rank(), to); }
   void wait_for(Request& request, std::int64_t number) override;
-  bool test(Request& request, std::int64_t number) override;  // always true: the call completes at once
+  bool test(Request& request, std::int64_t number) override;  // always true: the call completes immediately
   double now() const override { return 0; }
 
   const Foreseen& foreseen(const TensorCall& call);
-  int note(const TensorCall& call);  // counts the call; returns its number in the script, −1 without a script
+  int note(const TensorCall& call);  // counts the call; returns its number in the script, or −1 without a script
   Pending message(const Tensor& x, int from, int to);
 
   std::vector<int> hosts_;

@@ -1,6 +1,6 @@
 // The script of a training step lists the work and the calls of one rank, in order. A plan (plan.hpp) records the script
-// while it runs the code of Training on phantom tensors. Kernels record their work, and pretended axes record their calls.
-// The duration of the step is simulated from the scripts of all ranks (simulation.hpp).
+// while it runs the code of Training on phantom tensors. Kernels record their work, and simulated axes (PretendedAxis)
+// record their calls. The duration of the step is simulated from the scripts of all ranks (simulation.hpp).
 //
 //   work 12 GFLOP  begin all_reduce of dp  work 9 GFLOP  wait for all_reduce  …
 #pragma once
@@ -13,10 +13,11 @@
 
 namespace chorale {
 
-// The bytes and messages of a call, counted from the schedules of its algorithm.
+// The numbers of bytes and messages of a call, counted from the schedules of its algorithm.
 struct CallVolume {
   std::int64_t vector = 0;         // bytes of the full vector, or of the message
-  std::int64_t sent = -1;          // bytes that this rank sends; -1: unknown, because a library's own algorithm sends them
+  std::int64_t sent = -1;          // bytes that this rank sends; −1 if the number is unknown, because an algorithm inside
+                                   // MPI or NCCL sends them
   std::int64_t messages = 0;       // number of messages that this rank sends, one after the other
   std::int64_t host_crossing = 0;  // bytes that all ranks of this rank's host send to other hosts
   int on_host = 2;                 // ranks of the group on this rank's host
@@ -30,20 +31,21 @@ class Script final : public Meter {
   struct Call {
     std::string group;       // the name of the axis
     int from = -1, to = -1;  // sender and receiver of a message, as ranks within the group
-    double seconds = 0;      // duration if no other call or work runs at the same time; negative: unknown
-    bool waits = true;       // for a message: its transfer starts only when both ends have begun it
-    double link = 0;         // seconds for which this rank's bytes to other hosts occupy its host's link
-    CallVolume volume = {};  // for machines whose calls have no calibrated prices
+    double seconds = 0;      // duration if no other call or work runs at the same time; negative if it is unknown
+    bool waits = true;       // for a message: the transfer starts only when sender and receiver have begun the call
+    double link = 0;         // time, in seconds, for which this rank's bytes to other hosts occupy the link of this rank's
+                             // host
+    CallVolume volume = {};  // used for machines for which no calibrated times of calls exist
     bool scatters = false;   // whether the call is a reduce_scatter
-    // Whether this Call describes a copy between a slow tier and memory instead of communication. in: from the tier into
-    // memory. out: from memory to the tier. The copy has `volume.vector` bytes.
+    // Instead of communication, a Call can describe a copy between a slow memory tier and the rank's memory. The value `in`
+    // is a copy to the rank's memory, and `out` is a copy to the tier. The copy has `volume.vector` bytes.
     enum class Copy : std::uint8_t { no, in, out } copy = Copy::no;
   };
   struct Act {
     enum class Kind { work, begin, wait, part } kind;
     Amounts work{};                          // for kind work
     int call = -1;                           // for kinds begin and wait: index in calls()
-    std::size_t first_kernel = 0, last = 0;  // for kind work: the kernels first_kernel to last - 1 of kernels()
+    std::size_t first_kernel = 0, last = 0;  // for kind work: the elements of kernels() in [`first_kernel`, `last`)
     StepPart part = {};                      // for kind part: the part of the step that begins here
   };
 
@@ -55,7 +57,7 @@ class Script final : public Meter {
   void begins(const StepPart& part) override;
   int begin(const Call& call);  // returns the call's number
   void wait(int call);
-  void settle();  // adds an act for the work since the last act; call it at the end of the step too
+  void settle();  // adds an act for the work since the last act; must also be called at the end of the step
   void clear() {
     acts_.clear();
     calls_.clear();
@@ -67,7 +69,7 @@ class Script final : public Meter {
   const std::vector<Act>& acts() const { return acts_; }
   const std::vector<Call>& calls() const { return calls_; }
   const std::vector<KernelWork>& kernels() const { return kernels_; }  // in order
-  Amounts total() const;                                               // work of the complete step
+  Amounts total() const;                                               // total work of the complete step
 
  private:
   std::vector<Act> acts_;

@@ -8,9 +8,9 @@
 //   file                 │wait│                                   waits for the file of offloaded tensors, within the passes
 //
 // A started call can complete earlier than the trace shows, because the recorded end is the time when a wait or a test
-// returns. All times are read from this rank's clock. Disabled tracing costs one branch per call and pass, and one virtual
-// call per layer and kernel. Enabled tracing adds one record per call, pass, layer and kernel, up to a limited number of
-// records.
+// returns. All times are read from this rank's clock. If tracing is disabled, the cost is one branch per communication call
+// and pass, and one virtual function call per layer and kernel. If tracing is enabled, each communication call, pass, layer
+// and kernel adds one record, up to a limited number of records.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -23,7 +23,7 @@ class Trace {
   enum class Kind : std::uint8_t { step, data, forward, backward, weights, optimizer, file };
   struct Span {
     Kind kind = Kind::step;
-    std::int64_t step = 0, micro_batch = -1, chunk = -1;  // −1: the span belongs to no micro-batch or chunk
+    std::int64_t step = 0, micro_batch = -1, chunk = -1;  // −1 if the span belongs to no micro-batch or chunk
     double begins = 0, ends = 0;
   };
   struct Inner {  // a layer or a kernel within a pass
@@ -37,14 +37,15 @@ class Trace {
   struct Call {
     std::int64_t step = 0;
     std::string axis, operation, algorithm, backend, dtype;
-    std::int64_t bytes = 0;  // bytes of the input or the output, whichever is larger
-    bool message = false;    // true: a message to or from one rank; false: a collective
-    bool started = false;    // true: nonblocking
+    std::int64_t bytes = 0;  // size of the input or the output, whichever is larger
+    bool message = false;    // true for a message to or from one rank, false for a collective
+    bool started = false;    // true for a nonblocking call
     double begins = 0, launched = 0, waited = 0, ends = 0;
     double exposed() const { return launched - begins + ends - waited; }
   };
 
-  // Records steps `first` … `last`, up to `most` spans, `most` calls, and `most` layers and kernels.
+  // Records all steps from `first` to `last`. At most `most` spans, `most` calls, and `most` layers and kernels are
+  // recorded.
   void record(std::int64_t first, std::int64_t last, std::int64_t most);
   void begin(std::int64_t step) {
     step_ = step;

@@ -56,7 +56,7 @@ void Worlds::use_device(const std::shared_ptr<Memory>& device) {
   for (auto& [backend, world] : worlds_) world.use_device(device);
 }
 
-// Memory that peers can map (shm) comes first, then host memory that other backends provide.
+// Memory that peers can map (shm) is preferred to host memory that other backends provide.
 const Communicator* Worlds::nearest() const {
   const Communicator* found = nullptr;
   for (const auto& [backend, world] : worlds_) {

@@ -34,7 +34,7 @@ std::string at(const PipelineSchedule& schedule, std::int64_t stage, const Pipel
   return fmt::format("stage {}, {}", stage, name_of(action, schedule.chunks));
 }
 
-// For one stage: the position of each action in the stage's list. −1: the list does not contain the action.
+// The position of each action in the list of one stage, or −1 if the list does not contain the action.
 class Positions {
  public:
   explicit Positions(const PipelineShape& shape)
@@ -69,8 +69,8 @@ std::string find_not_once(const PipelineSchedule& schedule, std::int64_t stage, 
   return "";
 }
 
-// An action can need results of the same stage, which are not sent as messages. So each stage's list must contain an action
-// after the actions of this stage whose results it needs.
+// An action can need results of the same stage, which are not sent as messages. So in each stage's list, an action must come
+// after all actions of this stage whose results it needs.
 std::string find_too_early(const PipelineSchedule& schedule, std::int64_t stage, Positions& positions) {
   for (const PipelineAction& action : schedule.actions[static_cast<std::size_t>(stage)]) {
     std::vector<PipelineAction> needed;
@@ -104,7 +104,7 @@ std::string find_overtaken(const PipelineSchedule& schedule, const Transfers& tr
   return "";
 }
 
-// A vector clock belongs to an action of a stage. It states how many actions of every stage have certainly begun when this
+// A vector clock belongs to an action of a stage. The clock states how many actions of every stage must have begun when this
 // action begins. A message carries the clock of its sender.
 class VectorClocks {
  public:
@@ -147,7 +147,8 @@ class VectorClocks {
 
   const PipelineSchedule& schedule_;
   std::vector<Positions> positions_;                            // indexed by stage
-  std::vector<std::vector<std::vector<std::int32_t>>> clocks_;  // by stage, at each action
+  std::vector<std::vector<std::vector<std::int32_t>>> clocks_;  // the vector clock of each action; the indices are
+                                                                // [stage][action]
 };
 
 // Simulates all transfers. Messages between two stages arrive in order. Returns the first stage that is stuck, or −1 if all

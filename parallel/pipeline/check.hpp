@@ -1,7 +1,7 @@
 // Proves in one process that a pipeline schedule is correct on all of its stages:
 //
 //   every action once                for each (micro-batch, chunk): forward, backward and, if split, weights
-//   no action before its inputs      within a stage by the order of its list, between stages by the messages
+//   no action before its inputs      ensured within a stage by the order of its list, and between stages by messages
 //   messages arrive in order         between two stages, activations and gradients share one channel
 //   no deadlock                      a stage receives just before an action, and sends right after it without waiting
 #pragma once
@@ -16,15 +16,15 @@ std::string find_flaw(const PipelineSchedule& schedule);
 // to a neighbor while this neighbor sends a gradient back.
 bool needs_buffers(const PipelineSchedule& schedule);
 
-// For each stage, the largest number of (micro-batch, chunk) pairs in flight at once. A pair is in flight from its forward
-// pass to the end of its backward pass. As long as it is in flight, its activations are kept. If the schedule splits
-// backward passes, the pair stays in flight until its weight gradients have been computed.
+// For each stage, the maximum number of (micro-batch, chunk) pairs in flight at the same time. A pair is in flight from its
+// forward pass to the end of its backward pass. The stage keeps the activations of every pair in flight. If the schedule
+// splits backward passes, the pair stays in flight until its weight gradients have been computed.
 std::vector<std::int64_t> most_in_flight(const PipelineSchedule& schedule);
 
-// For each action of a stage that sends a result, states when the receiver has certainly read the result, at any speed of
-// the stages. The value is the index of a later action of the same stage. Once the stage has received the input of that
-// later action, the receiver has certainly read the result. If no later input proves this, the value is the number of the
-// stage's actions.
+// For each action of a stage that sends a result, returns by when the receiver must have read the result, regardless of the
+// stages' speeds. The value is the index of a later action of the same stage. When the stage has received this action's
+// input, the receiver must have read the result. If no later input implies this, the value is the number of the stage's
+// actions.
 //
 //   1f1b, 2 stages, 3 micro-batches      stage 0   F0 F1 B0 F2 B1 B2      Stage 1 sends the input of B0 after its F0, and
 //                                        read by    2  4     5            before its F1. So at F2, F1 may be unread.

@@ -1,5 +1,5 @@
-// Draws pipelines as text or SVG. The same code draws simulated schedules and measured runs, so both can be compared side by
-// side.
+// Draws pipelines as text or SVG. The same code draws simulated schedules and measured runs, so that both can be compared
+// side by side.
 //
 //   stage 0 │0  1        ▒0▒▒▒▒   ▒1▒▒▒▒│   0    forward of micro-batch 0 (with several chunks: 0a, 0b)
 //   stage 1 │   0  ▒0▒▒▒▒1  ▒1▒▒▒▒      │   ▒0▒  its backward        ░0░  its weight gradients
@@ -22,13 +22,13 @@ double columns_per_second(const PipelineTimeline& timeline, std::int64_t most_co
 struct PipelinePanel {
   std::string name;
   PipelineTimeline timeline;
-  std::string unit;  // unit of the panel's times: " s"; empty if times are in forward passes
+  std::string unit;  // unit of the panel's times, such as " s"; empty if times are multiples of a forward pass
 };
 
 struct PipelineFrame {
   double width = 1200;
-  double seconds = 0;    // the time that the full width represents; 0: the time of the longest panel
-  bool headline = true;  // whether to draw the title; false if the page shows it beside the picture
+  double seconds = 0;    // the time that the full width represents; 0 for the time of the longest panel
+  bool headline = true;  // whether to draw the title; false if the page shows the title beside the picture
 };
 
 // All panels, one below the other, above one time axis.

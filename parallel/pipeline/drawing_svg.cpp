@@ -12,8 +12,9 @@ constexpr double left = 72, right = 24, head = 78, panel_head = 30, lane_height 
 constexpr double headline_height = 32, axis_height = 44, tick_width = 80;
 constexpr double digit_width = 7.5;  // width of a digit in a label
 
-// The colors are safe for color-blind readers. The colors also differ in gray: forward is dark, backward light, weights
-// hatched. Every rule begins with .pipeline, so the style changes nothing else on a page.
+// The colors are safe for color-blind readers. The colors also differ in grayscale: forward passes are dark, backward passes
+// are light, and weight gradients are hatched. Every rule begins with .pipeline, so the style changes nothing else on a
+// page.
 constexpr const char* style = R"svg(  <style>
     .pipeline { background: #ffffff; color-scheme: light dark; font: 13px sans-serif }
     .pipeline text { fill: #1c2430 } .pipeline .quiet { fill: #5c6878 } .pipeline .lane { fill: #eef1f5 }
@@ -30,8 +31,9 @@ constexpr const char* style = R"svg(  <style>
   </style>
 )svg";
 
-// The hatching of weights passes. On a page, all pictures of one width share a pattern. Pictures of different widths do not,
-// because one of them may be hidden, and a browser does not draw a pattern that a hidden picture defines.
+// The hatching of weight-gradient passes. On a page, pictures of equal width share one SVG pattern. Pictures of different
+// widths use separate patterns, because one of the pictures can be hidden, and a browser does not draw a pattern that a
+// hidden picture defines.
 constexpr const char* hatching =
     R"svg(  <defs><pattern id="hatched{}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
     <rect width="6" height="6" fill="#7ccdb4"/><rect width="2" height="6" fill="#3fa98a"/></pattern></defs>
@@ -77,8 +79,8 @@ class PipelineDrawing {
                        100 * panel.timeline.bubble());
   }
 
-  // Draws the time axis below all panels, with labels such as "0 200 ms 400 ms". If times are in forward passes, labels have
-  // no unit.
+  // Draws the time axis below all panels, with labels such as "0 200 ms 400 ms". If times are multiples of a forward pass,
+  // labels have no unit.
   std::string axis(double y) const {
     const bool in_seconds =
         std::any_of(panels_.begin(), panels_.end(), [](const auto& panel) { return !panel.unit.empty(); });
@@ -123,7 +125,7 @@ class PipelineDrawing {
                        classes.ends_with("weights") ? fmt::format(" fill=\"url(#hatched{})\"", frame_.width) : "");
   }
 
-  // One pass as a bar. Later chunks are paler.
+  // Draws one pass as a bar. Later chunks are paler.
   std::string bar(const PipelinePanel& panel, const PipelineEvent& event, double top) const {
     const PipelineTimeline& timeline = panel.timeline;
     const std::string label = label_of(event.action, timeline.chunks);

@@ -35,7 +35,7 @@ double unit_of(const PipelineTimeline& timeline) {
 using Row = std::vector<std::string>;
 
 // A forward pass begins with its number, and other passes begin with a shaded column. So a reader can see where each pass
-// starts and of which kind it is. A shaded pass gets a number only if at least one more column remains.
+// starts and what kind of pass it is. A shaded pass gets a number only if at least one more column remains.
 void draw(Row& row, const PipelineEvent& event, std::int64_t first, std::int64_t last, const std::string& label) {
   const bool forward = event.action.kind == Pass::forward;
   const auto begin = row.begin() + first, end = row.begin() + last;

@@ -1,5 +1,5 @@
 // GPipe (Huang et al. 2019) runs all micro-batches forward, one after another, and then all micro-batches backward. With p
-// stages and m micro-batches, the bubble is (p−1)/(m+p−1) of the time, and every stage keeps the activations of all m
+// stages and m micro-batches, the bubble is (p−1)/(m+p−1) of the step time, and every stage keeps the activations of all m
 // micro-batches. The backward passes run in the same order as the forward passes, so each stage frees the oldest activations
 // first, as in 1F1B.
 //

@@ -18,8 +18,8 @@ namespace {
 PipelineSchedule plan(const PipelineShape& shape) {
   PipelineSchedule schedule(shape);
   const std::int64_t p = shape.stages, v = shape.chunks, total = shape.micro_batches * v;
-  // micro_batch(k) is the micro-batch of a stage's k-th forward (or backward) pass. turn(k) is the number of chunks of this
-  // stage that have already processed this micro-batch.
+  // micro_batch(k) is the micro-batch of a stage's k-th forward (or backward) pass. turn(k) is the number of this stage's
+  // chunks through which the micro-batch has already passed.
   const auto micro_batch = [&](std::int64_t k) { return k / (p * v) * p + k % p; };
   const auto turn = [&](std::int64_t k) { return k % (p * v) / p; };
   for (std::int64_t stage = 0; stage < p; ++stage) {

@@ -1,5 +1,6 @@
-// The baseline: a plain split of the layers. A micro-batch goes forward through all stages and back before the next one
-// begins, so only one stage works at a time. One micro-batch is in flight. With p stages, the bubble is (p−1)/p of the time.
+// The baseline: a plain split of the layers. A micro-batch goes forward and backward through all stages before the next
+// micro-batch begins, so only one stage works at a time. One micro-batch is in flight. With p stages, the bubble is (p−1)/p
+// of the step time.
 //
 //   stage 0   F0 ·  ·  B0 F1 ·  ·  B1
 //   stage 1   ·  F0 B0 ·  ·  F1 B1 ·

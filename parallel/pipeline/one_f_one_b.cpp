@@ -1,6 +1,6 @@
 // 1F1B (PipeDream-Flush, Narayanan et al. 2021). With p stages, stage r begins with p−r−1 forward passes, one for each later
 // stage. Then the stage alternates one forward and one backward pass. With m micro-batches, the bubble is (p−1)/(m+p−1) of
-// the time, as with GPipe. Stage r keeps the activations of only min(m, p−r) micro-batches at once.
+// the step time, as with GPipe. Stage r keeps the activations of at most min(m, p−r) micro-batches at the same time.
 //
 //   stage 0   F0 F1 ·  B0 F2 B1 ·  B2
 //   stage 1   ·  F0 B0 F1 B1 F2 B2 ·

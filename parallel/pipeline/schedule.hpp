@@ -6,11 +6,10 @@
 //
 //   Some schedules split the backward pass into B, the gradient of the input, and W, the gradients of the weights.
 //
-// A stage may hold several chunks of the model. The model is divided into as many parts as there are chunks, and the
-// schedule's placement assigns one part to each chunk. By default, chunk c of stage s is part c·stages + s, so a micro-batch
-// visits all stages once per chunk. An action begins when its stage has finished the previous action and has received the
-// message that this action needs. After an action, the stage sends the result immediately and does not wait for the
-// receiver.
+// A stage can hold several chunks of the model. The number of model parts equals the number of chunks, and the schedule's
+// placement assigns one part to each chunk. By default, chunk c of stage s is part c·stages + s, so a micro-batch visits all
+// stages once per chunk. An action begins when its stage has finished the previous action and has received the message that
+// this action needs. After an action, the stage sends the result immediately and does not wait for the receiver.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -34,7 +33,7 @@ struct PartPlace {
   bool operator==(const PartPlace&) const = default;
 };
 
-// The mapping between parts of the model and chunks of stages. Each schedule has one.
+// The mapping between parts of the model and chunks of stages. Each schedule has one placement.
 struct Placement {
   std::int64_t (*part)(std::int64_t stages, const PartPlace& place);
   PartPlace (*place)(std::int64_t stages, std::int64_t part);
@@ -76,13 +75,13 @@ struct StagedAction {
   PipelineAction action;
 };
 
-// source_of() returns the action whose activation (forward) or gradient (backward) `taker` needs. taker_of() returns the
-// action that needs the result of `source`. If there is no such action, as at the ends of the model and for weight
-// gradients, they return nullopt.
+// source_of() returns the action whose result `taker` needs: an activation in the forward pass, a gradient in the backward
+// pass. taker_of() returns the action that needs the result of `source`. Both functions return nullopt if there is no such
+// action, as at the ends of the model and for weight gradients.
 std::optional<StagedAction> source_of(const PipelineShape& shape, const StagedAction& taker);
 std::optional<StagedAction> taker_of(const PipelineShape& shape, const StagedAction& source);
 
-// "3" with one chunk, "3a" with 2 to 26 chunks, "3.0" with more.
+// The label of an action: "3" with one chunk per stage, "3a" with 2 to 26 chunks, "3.0" with more chunks.
 std::string label_of(const PipelineAction& action, std::int64_t chunks);
 std::string name_of(const PipelineAction& action, std::int64_t chunks);  // "F3", "B3a"
 std::string describe(const PipelineSchedule& schedule);                  // one line per stage

@@ -1,22 +1,23 @@
 // Simulates a pipeline schedule, given the duration of each pass of each model part. The result states when every action
-// begins and ends, and how long each stage is idle. A measured run is stored in the same structs, so both can be drawn side
-// by side.
+// begins and ends, and how long each stage is idle. Measured runs are stored in the same structs, so simulated and measured
+// runs can be drawn side by side.
 #pragma once
 #include "parallel/pipeline/schedule.hpp"
 
 namespace chorale {
 
 struct PartSeconds {
-  double forward = 1, backward = 1, weights = 1;  // an undivided backward pass takes backward + weights
+  double forward = 1, backward = 1, weights = 1;  // an undivided backward pass takes `backward` + `weights`
 };
 
 struct PipelineSeconds {
   std::vector<PartSeconds> parts;  // one entry per model part, in order
-  double message = 0;  // minimum seconds between the end of an action and the start of the action that needs its result
+  double message = 0;  // minimum time, in seconds, between the end of an action and the start of the action that needs its
+                       // result
 };
 
-// On every stage, a micro-batch's forward pass takes one unit of time, and so do the gradient of its input and the gradients
-// of the weights. Each of these times is divided equally among the stage's chunks.
+// On every stage, a micro-batch takes one unit of time for the forward pass, one for the input gradient and one for the
+// weight gradients. Each of these times is divided equally among the stage's chunks.
 PipelineSeconds equal_parts(const PipelineShape& shape);
 
 struct PipelineEvent {
@@ -30,8 +31,8 @@ struct PipelineTimeline {
   std::vector<PipelineEvent> events;  // in any order
 
   double begins() const;                  // the time at which the first event begins
-  double seconds() const;                 // from the beginning of the first event to the end of the last
-  double idle(std::int64_t stage) const;  // seconds in which the stage computes nothing
+  double seconds() const;                 // time from the beginning of the first event to the end of the last event
+  double idle(std::int64_t stage) const;  // time, in seconds, in which the stage computes nothing
   double bubble() const;                  // the idle fraction of all stages' time
 };
 

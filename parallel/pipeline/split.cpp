@@ -13,7 +13,8 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 // Finds the cheapest partition by dynamic programming. The cheapest partition of the first n layers into k parts follows
 // from the cheapest partitions of fewer layers into k − 1 parts. The price of a partition is the quantity to be minimized.
-// `joined` computes this price from the price of the first k − 1 parts and the cost of the last part.
+// `joined` computes the price of a partition into k parts from the price of the first k − 1 parts and the cost of the last
+// part.
 struct Cuts {
   using Join = std::function<double(double before, double part)>;
 

@@ -9,9 +9,9 @@
 
 namespace chorale {
 
-// Returns the number of layers in each part, which is at least one. The slowest stage determines the speed, so the most
-// expensive part is as cheap as possible. Under this condition, costs are divided as evenly as possible. Later parts get the
-// surplus layers, because the first stages keep the most activations. O(layers² · parts).
+// Returns the number of layers in each part, which is at least one. The slowest stage determines the speed, so the partition
+// minimizes the cost of the most expensive part. Among the partitions with this minimum, it divides costs as evenly as
+// possible. Later parts get the surplus layers, because the first stages keep the most activations. O(layers² · parts).
 std::vector<std::int64_t> split_layers(std::span<const double> costs, std::int64_t parts);
 
 }  // namespace chorale

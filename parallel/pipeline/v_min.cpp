@@ -1,17 +1,17 @@
 // V-Min (Qi et al. 2024, "Pipeline parallelism with controllable memory"): each stage holds two chunks. A micro-batch visits
 // the first chunks of all stages from the first stage to the last, and then the second chunks from the last stage to the
-// first. A stage that keeps its first chunk's activations for long keeps its second chunk's activations only briefly. So
-// every stage has at most (p+4)/3 micro-batches in flight. The first stage of 1F1B has p micro-batches in flight. Weight
-// gradients are separate actions, which fill idle slots. If F, B and W of a micro-batch take a stage one unit of time each,
-// the bubble is about 2p units, two thirds of 1F1B's 3(p−1).
+// first. If a stage keeps the activations of its first chunk for a long time, it keeps the activations of its second chunk
+// only briefly. So every stage has at most (p+4)/3 micro-batches in flight. The first stage of 1F1B has p micro-batches in
+// flight. Weight gradients are separate actions, which fill idle slots. Let F, B and W of a micro-batch each take one unit
+// of time on a stage. The bubble is then about 2p units, which is two thirds of 1F1B's bubble, 3(p−1).
 //
 //   stage 0   F0a         F0b B0b         B0a      one micro-batch: a is the model's first half, b its second; the loss is
 //   stage 1       F0a F0b         B0b B0a          on stage 0
 //
 // All micro-batches follow one pattern with a period of 6 passes. Stage r begins F0a in slot r, F0b in slot 2p−1−r, B0b in
 // slot 2p+r and B0a in slot 4p−1−r. No two of these slots are equal modulo 6, because they differ in parity or by 2p. If 6
-// divides 2p, both backward passes come 2 slots later. Weight gradients take the next free slot. Only the order of the slots
-// is used, so empty slots take no time.
+// divides 2p, both backward passes are 2 slots later. Weight gradients take the next free slot. The schedule contains only
+// the order of the slots, so empty slots take no time.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // ZB-H1 (Qi et al. 2023, "Zero bubble pipeline parallelism"): the backward pass is split in two actions, B and W. The
 // previous stage waits for B, the gradient of the input. No stage waits for W, the gradients of the weights, so stage r
-// defers W by r micro-batches. A gradient then reaches the first stage sooner: on each stage it waits for B, instead of for
-// B and W. The deferred W actions fill the idle time at the end.
+// defers W by r micro-batches. A gradient then reaches the first stage sooner, because each stage delays the gradient only
+// by B instead of by B and W. The deferred W actions fill the idle time at the end.
 //
-// Let F, B and W also be the durations of a forward pass and of the two actions. With p stages, the bubble is (p−1)(F+B−W),
-// which is a third of 1F1B's bubble if F = B = W. A layer's inputs are kept until its W has run. So every stage keeps the
-// activations of min(m, p) micro-batches, as the first stage does under 1F1B. Here m is the number of micro-batches.
+// Let F, B and W also denote the durations of these passes. With p stages, the bubble is (p−1)(F+B−W), which is a third of
+// 1F1B's bubble if F = B = W. A layer's inputs are kept until its W has run. So every stage keeps the activations of min(m,
+// p) micro-batches, as the first stage does under 1F1B. Here m is the number of micro-batches.
 //
 //   stage 0   F0 F1 ·  B0 W0 F2 B1 W1 B2 W2
 //   stage 1   ·  F0 B0 F1 B1 W0 F2 B2 W1 W2

@@ -28,7 +28,8 @@ SentByGroup sent_in_a_step(const PlanRequest& request) {
   by_ring.algorithms = {{"", "ring"}};
   const std::int64_t stages = request.layout.stages();
   SentByGroup sent;
-  std::map<std::string, std::int64_t> senders;  // number of stages with a group of this name: 2 for `ends`, usually all
+  std::map<std::string, std::int64_t> senders;  // number of stages that have a group of this name: 2 for `ends`, usually all
+                                                // stages for other groups
   const auto add = [&](std::int64_t stage, std::int64_t times) {
     for (const auto& [name, account] : plan_rank(by_ring, rank_of_stage(request.layout, stage)).axes) {
       if (std::ranges::all_of(account.entries, [](const Account::Entry& entry) { return entry.calls == 0; })) continue;
@@ -38,7 +39,7 @@ SentByGroup sent_in_a_step(const PlanRequest& request) {
   };
   add(0, 1);
   if (stages > 1) add(stages - 1, 1);
-  if (stages > 2) add(1, stages - 2);  // all inner stages send equally many bytes
+  if (stages > 2) add(1, stages - 2);  // all stages except the first and last send equally many bytes
   for (auto& [name, bytes] : sent) bytes /= static_cast<double>(senders.at(name));
   return sent;
 }

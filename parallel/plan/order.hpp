@@ -3,8 +3,8 @@
 //
 //   dp2.tp2 on n0: 0-1, n1: 2-3      dp,tp: tp stays on hosts, dp crosses hosts     tp,dp: the reverse
 //
-// The cost of a group is computed for a ring, in which each rank sends to the next one. Only the bytes between ranks on
-// different hosts count.
+// The cost of a group is computed for a ring, in which each rank sends to the next rank. Only bytes between different hosts
+// count.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,19 +19,21 @@ namespace chorale {
 // The bytes that one rank of a group sends to the next rank in a step. The key is the group's name ("dp", "ends"). The
 // values can also be costs in any other unit.
 using SentByGroup = std::map<std::string, double>;
-// The bytes that are sent in a step with ring algorithms, as a mean over the stages that have such a group.
+// The bytes that are sent in a step with ring algorithms. Each group's value is the mean over the stages that have a group
+// of this name.
 SentByGroup sent_in_a_step(const PlanRequest& request);
-// The bytes that the groups of this layout send between hosts, added up by the group's name.
+// The bytes that the groups of this layout send between hosts, summed over all groups with the same name.
 SentByGroup sent_across_hosts(const Layout& layout, const SentByGroup& sent, const Topology& topology);
 
 struct OrderChoice {
-  AxisOrder order;  // empty: the usual order
-  std::string why;  // a line for the user; "" for the usual order
+  AxisOrder order;  // empty for the default order
+  std::string why;  // a line for the user; "" for the default order
 };
-// Returns why a layout with a given order of its axes is impossible, as a clause of a sentence; "" if it is possible.
+// Returns why a layout with a given order of its axes is impossible, as a clause of a sentence; "" if the layout is
+// possible.
 using WhyNot = std::function<std::string(const Layout&)>;
 // Returns why ranks on these hosts cannot run this layout; "" if they can. There are two possible reasons: a backend cannot
-// connect the hosts of an axis, or a context-parallel scheme does not fit the hosts.
+// connect the hosts of an axis, or a context-parallel scheme does not support the ranks' placement on hosts.
 std::string why_not_on(const Topology& topology, const Layout& layout, const ByAxis& backends,
                        const TrainingOptions& options);
 // Chooses the possible order that sends the fewest bytes between hosts. The choice depends only on the arguments, so all

@@ -11,8 +11,8 @@
 namespace chorale {
 namespace {
 
-// In the forward pass, a matrix product costs 2 flops per matrix element and token. Attention costs 4 flops per element of a
-// query, for each key that the query sees. The backward pass costs twice as much as the forward pass.
+// In the forward pass, a matrix product costs 2 flops per matrix element and token. Attention costs 4 flops per query
+// element and visible key. The backward pass costs twice as much as the forward pass.
 double flops_per_sample(const Training& training) {
   const std::int64_t context = training.mesh().context().rank();
   const auto tokens = static_cast<double>(training.cut().tokens(context));
@@ -133,7 +133,7 @@ RunPlan plan_run(const PlanRequest& request, int rank, std::int64_t evaluation_s
     plan.evaluation = pretence.sent_by([&](Training& t) {
       t.evaluate(no_samples, evaluation_samples);
       plan.tier_evaluation = t.tier_passes();
-      const RankPlan both = observed(t);  // an evaluation can have more results in transit than a step
+      const RankPlan both = observed(t);  // an evaluation can have more results in transit than a training step
       plan.step.peak = both.peak;
       plan.step.at_peak = both.at_peak;
       plan.step.peak_bytes = both.peak_bytes;
@@ -216,7 +216,7 @@ std::string difference(const Accounts& planned, const Accounts& made, bool knows
 
 double planned_bubble(const TrainingOptions& options, const Layout& layout) {
   const PipelineSchedule schedule = schedule_of(options, layout);
-  double head = options.shape.flops_per_token();  // the flops that remain after subtracting those of the blocks
+  double head = options.shape.flops_per_token();  // the model's flops minus the flops of its blocks
   PipelineSeconds seconds;
   std::int64_t block = 0;
   for (const std::int64_t blocks : blocks_of_parts(options.shape, schedule.parts())) {

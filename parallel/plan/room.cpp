@@ -35,8 +35,8 @@ std::int64_t least_bytes(const TrainingOptions& options, const Layout& layout) {
   return values * value + gradients * std::min(value, size_of(options.replicas.gradient_sums.value_or(options.compute)));
 }
 
-// Returns at most 32 of the other layouts for the same number of ranks (there can be hundreds). The first of them differ
-// from `asked` only by a higher ZeRO stage.
+// Returns other layouts for the same number of ranks, but at most 32 of them, because there can be hundreds. The first of
+// these layouts differ from `asked` only by a higher ZeRO stage.
 std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
   std::vector<Layout> layouts;
   for (Layout more = asked; asked.copies() > 1 && more.zero < 3;) {
@@ -50,7 +50,7 @@ std::vector<Layout> others_of(const Layout& asked, const LayoutLimits& limits) {
 }
 
 // Returns all layouts without repeated shards, each with the ZeRO stage that needs the least memory. A single replica gets
-// no ZeRO, with one exception: if the user asked for stage 3, it stays, because it allows value shards to be offloaded to a
+// no ZeRO. The exception is a request for stage 3, which is kept, because stage 3 allows value shards to be offloaded to a
 // file.
 std::vector<Layout> thrifty_layouts(const LayoutLimits& limits, const Layout& asked) {
   std::vector<Layout> layouts = all_layouts(limits);
@@ -66,7 +66,7 @@ std::string first_three(const std::vector<Layout>& layouts, const HasRoom& has_r
   return either(words);
 }
 
-// "a", "a with b", "a with b and c"
+// Joins words into "a", "a with b" or "a with b and c".
 std::string with(const std::vector<std::string>& words) {
   const std::string others = join({words.begin() + 1, words.end()}, " and ");
   return others.empty() ? words.front() : fmt::format("{} with {}", words.front(), others);

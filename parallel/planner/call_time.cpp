@@ -53,8 +53,8 @@ class CallExecutor {
 
  private:
   struct Progress {
-    std::size_t missing = 0;            // number of steps that must complete first
-    std::vector<std::size_t> messages;  // messages that have not arrived
+    std::size_t missing = 0;            // number of steps that must complete before this step
+    std::vector<std::size_t> messages;  // this step's messages that have not arrived
     std::vector<std::size_t> next;      // the rank's steps that wait for this step
     bool over = false;
   };

@@ -1,10 +1,11 @@
-// Simulates one collective on a system of accelerators. The schedules of all ranks are executed in virtual time, message by
-// message.
+// Simulates one collective on a system of accelerators. The schedules of all ranks are executed in simulated time, message
+// by message.
 //
-//   a message      both ends have posted it ── latency ── bytes, at the rate that its links allow (links.hpp)
+//   a message      sender and receiver have posted it ── latency ── bytes, at the rate that its links allow (links.hpp)
 //   links          each accelerator has two: out, in      each host has two to other hosts: out, in
 //
-// A step is posted when the steps that it waits for are complete. Sums and local copies are assumed to take no time.
+// A step of a schedule is posted when the steps on which it depends are complete. Sums and local copies are assumed to take
+// no time.
 //
 // O(messages · messages in flight).
 #pragma once
@@ -15,7 +16,7 @@
 
 namespace chorale {
 
-// Returns the seconds until all ranks are done. The problem of the schedules states the host of each rank.
+// Returns the time, in seconds, until all ranks are done. The schedules' Problem states the host of each rank.
 double seconds_of_call(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const System& system);
 
 }  // namespace chorale

@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// Numbers distinct values 0, 1, … in the order in which they first occur.
+// Assigns the numbers 0, 1, … to distinct values, in the order in which the values first occur.
 template <class T>
 class Numbers {
  public:

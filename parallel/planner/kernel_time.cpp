@@ -23,15 +23,15 @@ struct Tile {
 };
 constexpr Tile tiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.93}, {128, 64, 0.80}, {64, 64, 0.60}};
 
-// Returns the fraction of full speed that a product with these sizes reaches. Loads of 16 bytes need sizes that are
-// multiples of 8 elements of 16 bits. 0.35 fits the head of vTrain's models, whose vocabulary size is odd. 0.75 and 0.5 were
-// chosen between 0.35 and 1.
+// Returns the fraction of full speed that a product with these sizes reaches. Loads of 16 bytes require that each size is a
+// multiple of 8 (with 16-bit elements). The fraction 0.35 fits the head of vTrain's models, whose vocabulary size is odd.
+// The fractions 0.75 and 0.5 were chosen by hand between 0.35 and 1.
 double alignment(std::int64_t m, std::int64_t n, std::int64_t k) {
   const std::int64_t sizes = m | n | k, least = sizes & -sizes;
   return least >= 8 ? 1 : least == 4 ? 0.75 : least == 2 ? 0.5 : 0.35;
 }
 
-constexpr int logit_kernels = 9;  // additional kernels of a loss that is not fused; Chorale has three
+constexpr int logit_kernels = 9;  // number of additional kernels if the loss is not fused; Chorale has three
 
 double up(double quotient) { return std::ceil(quotient); }
 double real(std::int64_t n) { return static_cast<double>(n); }
@@ -87,7 +87,7 @@ void KernelTimes::product(KernelTime& time, Spent kind, std::int64_t m, std::int
     for (const int cuts : {1, 2, 4}) {
       if (cuts > 1 && k < 1024 * cuts) break;
       const double all = up(real(m) / tile.rows) * up(real(n) / tile.columns) * real(batch) * cuts;
-      // If k is divided, the partial sums are added at the end. The addition takes about half as long as a ramp.
+      // If k is split, the partial sums are added at the end. The addition takes about half as long as the ramp of a tile.
       const double steps = real(k) / cuts + rate.ramp * (cuts > 1 ? 1.5 : 1);
       const double unit = rate.flops / a.units * rate.reached * tile.speed;
       best = std::min(best, up(all / a.units) * 2 * tile.rows * tile.columns * steps / unit);
@@ -104,8 +104,8 @@ void KernelTimes::product(KernelTime& time, const KernelWork& kernel) const {
   const bool sums_apart = kernel.gradient && !system_.software.fused_sums;
   double bytes = sums_apart ? kernel.bytes - 6 * real(m) * real(n) : kernel.bytes;
   if (!head && rate_.type == "fp8") {
-    // Operands have 8 bits. An additional pass over memory converts them from 16 bits. The scales of the operands are
-    // assumed to cost nothing.
+    // Operands have 8 bits. An additional pass over memory converts the operands from 16 bits. The scales of the operands
+    // are assumed to cost nothing.
     bytes -= real(m) * real(k) + real(k) * real(n);
     const bool forward = !kernel.gradient;
     pass(time, Spent::elements, 4 * (forward ? real(m) * real(k) : real(k) * real(n)));
@@ -128,8 +128,9 @@ void KernelTimes::attention(KernelTime& time, const KernelWork& kernel) const {
 
 // Without fused attention, separate 16-bit kernels compute the scores, mask and normalize them, apply dropout, and multiply
 // the scores by the values. These kernels do not skip the masked half of the scores. Softmax reads and writes 2 + 2 bytes
-// per score. Dropout reads and writes 2 + 2 bytes, and a mask of 1 byte. The gradient of softmax takes 2 + 2 + 2 bytes.
-// Without the fused softmax, eight kernels scale, mask and convert to f32 and back, which takes 30 bytes.
+// per score. Dropout reads and writes 2 + 2 bytes, and a mask of 1 byte. The gradient of softmax reads and writes 2 + 2 + 2
+// bytes per score. Without a fused softmax, eight kernels scale and mask the scores and convert them to f32 and back. These
+// kernels read and write 30 bytes per score.
 void KernelTimes::unfused_attention(KernelTime& time, const KernelWork& kernel) const {
   const Software& software = system_.software;
   const double scores = real(kernel.batch) * real(kernel.m) * real(kernel.n);

@@ -4,12 +4,12 @@
 //
 //             ┌──┬──┬──┬──┐ wave 1        waves · 2·tile·(k + ramp) / (flops of a unit · reached)
 //             ├──┼──┼──┴──┘ wave 2        at least the bytes / (bandwidth · streamed)
-//             └──┴──┘                     the fastest of a few tile sizes, also with k cut into 2 or 4
+//             └──┴──┘                     the fastest of a few tile sizes, also with k split into 2 or 4
 //
 //   others    bytes / (bandwidth · streamed)
 //
-// Other training programs can use different kernels: they may compute attention with several kernels, add gradients in a
-// separate kernel, or make more passes over the logits.
+// Other training programs can use different kernels. For example, they can compute attention with several kernels, add
+// gradients in a separate kernel, or make more passes over the logits.
 #pragma once
 #include <array>
 

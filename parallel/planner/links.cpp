@@ -7,8 +7,8 @@
 namespace chorale {
 
 void share(std::vector<LinkFlow>& flows, const std::vector<double>& capacities) {
-  // `open` and `settled` count the connections of each link: those without a rate so far, and those with each rate. Only
-  // integers are added, so the order of the flows does not affect the result.
+  // For each link, `open` counts the connections that have no rate yet, and `settled` counts the connections of each rate.
+  // Only integers are added, so the order of the flows does not affect the result.
   std::vector<std::int64_t> open(capacities.size());
   std::vector<std::map<double, std::int64_t>> settled(open.size());
   std::vector<LinkFlow*> rest;
@@ -16,7 +16,7 @@ void share(std::vector<LinkFlow>& flows, const std::vector<double>& capacities) 
     rest.push_back(&flow);
     for (const LinkUse& use : flow.uses) open[static_cast<std::size_t>(use.link)] += use.connections;
   }
-  const auto room = [&](std::size_t link) {  // the rate left for each open connection
+  const auto room = [&](std::size_t link) {  // the remaining rate per open connection
     double used = 0;
     for (const auto& [rate, connections] : settled[link]) used += rate * static_cast<double>(connections);
     return open[link] > 0 ? std::max(0.0, capacities[link] - used) / static_cast<double>(open[link])

@@ -98,8 +98,8 @@ class Pricing {
   void works(const Script::Act& act) {
     for (std::size_t i = act.first_kernel; i < act.last; ++i) add(time_of(script_.kernels()[i]));
   }
-  // If optimizer states are in host memory, the host computes their update while the accelerator waits. All ranks of a host
-  // share its memory bandwidth.
+  // If optimizer states are in host memory, the host computes the update while the accelerator waits. All ranks of a host
+  // share the host memory bandwidth.
   KernelTime time_of(const KernelWork& kernel) const {
     const bool on_host = options_.offload.optimizer && kernel.work == Work::update && !kernel.gradient;
     if (!on_host) return kernels_.of(kernel);
@@ -122,7 +122,7 @@ class Pricing {
     const Script::Call& call = cost_.calls[static_cast<std::size_t>(number)];
     if (!blocks(call)) return acts().push_back({.kind = Kind::begin, .call = number});
     work().sent += call.volume.sent;
-    // If a gather for a weight gradient starts while a different call is in flight, a product hides the gather.
+    // If a gather for a weight gradient starts while a different call is in flight, a matrix product hides the gather.
     if (in_flight_.empty()) block_on(call);
     in_flight_.insert(number);
   }
@@ -132,7 +132,7 @@ class Pricing {
     if (ends_late(call)) return;
     acts().push_back({.kind = Kind::wait, .call = number});
   }
-  // Whether this is a gather of updated values, which can end as late as in the next step.
+  // Whether this call is a gather of updated values. Such a gather can end in the next step.
   bool ends_late(const Script::Call& call) const {
     return system_.software.gathers_ahead && cost_.parts.back().part.kind == StepPart::Kind::rest && !is_message(call) &&
            !is_copy(call) && layout_.zero > 0 && layout_.zero < 3 && updates_begun();
@@ -155,8 +155,9 @@ class Pricing {
   std::set<int> in_flight_;
 };
 
-// Returns the number of micro-batches in the short step that represents the complete step. The number is three. If stages
-// have several chunks, three is rounded up to a multiple of the number of stages.
+// Returns the number of micro-batches in the short step that represents the complete step. If stages have one chunk, the
+// number is 3. Otherwise, it is the smallest multiple of the number of stages that is at least 3. The number never exceeds
+// that of the complete step.
 std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
   std::int64_t few = 3;
   if (layout.chunks > 1) few = layout.stages() * ((few + layout.stages() - 1) / layout.stages());

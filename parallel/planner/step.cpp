@@ -12,7 +12,7 @@ namespace chorale {
 namespace {
 
 // Returns the factor by which slow hosts lengthen a step. A step lasts until the slowest rank is done, and a job on many
-// hosts is likely to have a slow one.
+// hosts is likely to have a slow host.
 double slowness(const NetworkLinks& network, int hosts) {
   return 1 + network.slow_by * (1 - std::pow(1 - network.slow_hosts, hosts));
 }
@@ -26,7 +26,7 @@ std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& 
     seen.push_back({static_cast<int>(stage_of(layout, rank)), static_cast<int>(context_rank_of(layout, rank))});
   std::map<std::pair<std::string, std::vector<int>>, int> patterns;
   for (const RankGroup& group : groups) {
-    const std::vector<int> on = hosts_among(group.ranks, hosts);  // hosts by number: 0, 0, 1, 1 …
+    const std::vector<int> on = hosts_among(group.ranks, hosts);  // the host number of each rank: 0, 0, 1, 1 …
     const int pattern = patterns.try_emplace({group.name, on}, static_cast<int>(patterns.size())).first->second;
     std::map<int, int> ranks_on;
     for (const int host : on) ++ranks_on[host];
@@ -74,8 +74,8 @@ void require_network(const System& system, std::int64_t ranks) {
               "add [network] to its file (docs/machines.md), or take fewer ranks");
 }
 
-// A script has a fixed order of work. But if an update runs during passes, the order depends on when each window of
-// optimizer states has been read. So updates during passes cannot be predicted.
+// A script has a fixed order of work. If an update runs during the passes, however, the order depends on when each window of
+// optimizer states has been read. So a step with such an update cannot be predicted.
 void require_predictable(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const System& s = request.system;

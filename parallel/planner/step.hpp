@@ -11,8 +11,8 @@ namespace chorale {
 struct StepRequest {
   PlanRequest plan;  // `hosts` is computed from the system and need not be set
   System system;
-  std::string products;  // the number format of products in blocks; "": that of the activations
-  bool folded = true;    // false: records and simulates every rank separately
+  std::string products;  // the number format of products in blocks; if it is empty, the format of the activations
+  bool folded = true;    // if false, every rank is recorded and simulated separately
 };
 
 struct PredictedStep {
@@ -25,9 +25,9 @@ struct PredictedStep {
 };
 
 PredictedStep predict_step(const StepRequest& request);
-// Throws a usage error if the step cannot be predicted. Predictions need a network if ranks are on several hosts, number
-// formats that the accelerator supports, and a speed in the machine file for copies to host memory. They support only fast
-// numerics and updates after all passes.
+// Throws a usage error if the step cannot be predicted. A prediction needs a network if ranks are on several hosts. The
+// accelerator must support the number formats. With offload, the machine file must state the speed of copies to host memory.
+// Only fast numerics and updates after all passes can be predicted.
 void require_predictable(const StepRequest& request);
 void require_network(const System& system, std::int64_t ranks);
 // The host of each rank of the system.

@@ -37,13 +37,13 @@ BackgroundSave::BackgroundSave(const std::filesystem::path& folder, Metadata met
       set_(folder, metadata_.step, peers_),
       clock_(clock),
       file_systems_(set_.make()) {
-  set_.together([&] {  // a rank may not have enough memory for the copy
+  set_.together([&] {  // if a rank does not have enough memory for the copy, all ranks throw
     copies_ = copied(mine);
     return "";
   });
   try {
     thread_ = std::jthread([this, mine] { write(mine); });
-  } catch (const std::system_error&) {  // if no thread can be started, this rank writes before it continues
+  } catch (const std::system_error&) {  // if no thread can be started, this rank writes its file before it continues
     write(mine);
   }
 }
@@ -66,8 +66,8 @@ void BackgroundSave::write(const std::vector<StateTensor>& copies) {
   written_.store(true, std::memory_order_release);
 }
 
-// As long as the thread writes, tells the guard process that this rank is alive. Writing the last block includes the sync of
-// the complete file, so a block can take long.
+// As long as the thread writes, this rank tells the guard process that it is alive. Writing the last block includes the sync
+// of the complete file, so the last block can take a long time.
 void BackgroundSave::wait_until_written() const {
   constexpr double longest_sync_seconds = 600;
   std::int64_t seen = -1;

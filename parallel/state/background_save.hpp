@@ -3,8 +3,8 @@
 //   rank     step ─ create folder, copy ─ step ─ step ─ step ─ finish: manifest, rename ─ step
 //   thread                             └ write, checksum, sync ┘
 //
-// At any moment, either the old set or the new set is complete, as with save_checkpoint. The copy takes as much memory as
-// this rank's part of the state, and plans do not include it. The thread shares the rank's cores.
+// At any moment, the old or the new set is complete, as with save_checkpoint. The copy takes as much memory as this rank's
+// part of the state, and plans do not include this memory. The thread shares the rank's cores.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -18,16 +18,19 @@ namespace chorale {
 
 class BackgroundSave {
  public:
-  // All ranks must call it. `mine` has the same meaning as in save_checkpoint. The caller can change the tensors after this
-  // call. The clock must outlive the object.
+  // All ranks must call this constructor. `mine` has the same meaning as in save_checkpoint. The caller can change the
+  // tensors after this call. The clock must outlive the BackgroundSave.
   BackgroundSave(const std::filesystem::path& folder, Metadata metadata, std::vector<StateTensor> mine, Peers peers,
                  const Clock& clock);
-  ~BackgroundSave();  // drops an unfinished set: loads ignore it, and the next save removes it
+  ~BackgroundSave();  // leaves an unfinished set incomplete: loads ignore the set, and the next save removes it
 
   std::int64_t step() const { return metadata_.step; }
   bool is_written() const { return written_.load(std::memory_order_acquire); }  // this rank's write has ended or failed
-  SavedSet finish();                                 // collective; waits for all ranks; if a rank fails, all ranks throw
-  double hidden_seconds() const { return hidden_; }  // after finish(): seconds of writing for which this rank did not wait
+  SavedSet finish();  // collective; waits for all ranks; if a rank fails, all ranks throw
+  double hidden_seconds() const {
+    return hidden_;
+  }  // after finish(): the time, in seconds, of writing for which this rank
+     // did not wait
 
  private:
   void write(const std::vector<StateTensor>& copies);  // runs in the thread

@@ -1,4 +1,4 @@
-// Opens and reads checkpoints. checkpoint_save.cpp saves them.
+// Opens and reads checkpoints. checkpoint_save.cpp saves checkpoints.
 #include "parallel/state/checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ const Metadata& Checkpoint::metadata() const { return set_->manifest.metadata; }
 
 Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) {
   const fs::path folder = folder_of_sets(path);
-  // Rank 0 lists the sets, so that all ranks try the same ones in the same order.
+  // Rank 0 lists the sets, so that all ranks try the same sets in the same order.
   std::string mine;
   if (peers.rank == 0) mine = fs::exists(folder / "manifest.json") ? "." : join(sets_to_load(folder), "\n");
   const std::vector<std::string> names = split(peers.exchange(mine).at(0), '\n');
@@ -89,7 +89,7 @@ Checkpoint Checkpoint::open(const fs::path& path, Log& log, const Peers& peers) 
       set = std::make_unique<const Set>(path_of_set);
       set->verify(peers);
     } catch (const Error& error) {
-      if (error.exit() == Exit::usage) throw;  // a newer format: all ranks read the same manifest, so all ranks throw
+      if (error.exit() == Exit::usage) throw;  // the format is newer; all ranks read the same manifest, so all ranks throw
       trouble = split(error.what(), '\n').at(1);
     }
     for (const std::string& theirs : peers.exchange(trouble))

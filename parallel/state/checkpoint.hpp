@@ -8,12 +8,12 @@
 //     step-150.partial/   being written: synced, then renamed to step-150; then `latest` is replaced by a rename
 //     latest → step-100   two sets are kept; older sets are removed once a new set is complete
 //
-// After a crash at any moment, a complete set can be loaded: either the old one or the new one. Every byte is protected by a
+// After a crash at any moment, a complete set can be loaded: either the old set or the new set. Every byte is protected by a
 // CRC-32C. The manifest holds the checksums of the data, of the file headers and of itself. If a set is damaged, a warning
 // names it, and the previous set is loaded.
 //
-// Saving writes each byte once, and reads it once from memory to compute its checksum. Opening reads every byte of the set
-// once from disk. The ranks divide this work.
+// Saving writes each byte once, and reads it once from memory to compute its checksum. Opening a checkpoint reads every byte
+// of the set once from disk. The ranks divide this work.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -26,15 +26,15 @@
 
 namespace chorale {
 
-// The values that a run needs, besides its tensors, to continue as if it had never stopped.
+// The values that a run needs, in addition to its tensors, to continue as if it had never stopped.
 struct Metadata {
   std::int64_t step = 0;
   std::int64_t cursor = 0;  // number of samples that the run has read from its data
   std::uint64_t seed = 0;
-  double loss_scale = 0;        // for f16; 0: the run does not scale its loss
+  double loss_scale = 0;        // for f16; 0 if the run does not scale its loss
   std::int64_t good_steps = 0;  // steps without overflow since the last overflow or change of the scale
   std::int64_t patience = 0;    // number of further overflows that are tolerated before the scale is lowered
-  std::int64_t updates = 0;     // optimizer steps, not counting skipped ones
+  std::int64_t updates = 0;     // number of optimizer steps, not counting skipped steps
   ModelShape model;
   std::map<std::string, std::int64_t> blocks;  // sizes that determine the rounding of exact numerics; empty for fast
                                                // numerics
@@ -52,21 +52,22 @@ struct Peers {
 };
 
 struct SavedSet {
-  int file_systems = 1;    // number of file systems with files of the set; 1: all ranks share it (checkpoint_hosts.hpp)
+  int file_systems = 1;    // number of file systems with files of the set; 1 if all ranks share a file system
+                           // (checkpoint_hosts.hpp)
   std::int64_t bytes = 0;  // size of all ranks' files and of the manifest
 };
 
-// All ranks must call it. `mine`: the parts that this rank writes. The parts of all ranks must cover every element of each
-// tensor exactly once. So if several ranks have copies of a part, only one of these ranks passes the part. On return, the
-// set is on disk and `latest` points to it. If a rank fails, all ranks throw, and earlier sets remain intact. BackgroundSave
-// saves while the run continues.
+// Saves a checkpoint. All ranks must call this function. `mine`: the parts that this rank writes. The parts of all ranks
+// must cover every element of each tensor exactly once. So if several ranks have copies of a part, only one of these ranks
+// passes the part. On return, the set is on disk and `latest` points to it. If a rank fails, all ranks throw, and earlier
+// sets remain intact. BackgroundSave saves while the run continues.
 SavedSet save_checkpoint(const std::filesystem::path& folder, const Metadata& metadata, const std::vector<StateTensor>& mine,
                          const Peers& peers = {});
 
 class Checkpoint {
  public:
-  // All ranks must call it. `path` is one set, a folder of sets, or the folder of a run. If `path` is not one set, the
-  // newest undamaged set is opened.
+  // All ranks must call this function. `path` is one set, a folder of sets, or the folder of a run. If `path` is not one
+  // set, the newest undamaged set is opened.
   static Checkpoint open(const std::filesystem::path& path, Log& log, const Peers& peers = {});
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -75,7 +76,8 @@ class Checkpoint {
   const Metadata& metadata() const;
   std::vector<StateTensor> tensors() const;  // names, shapes and types of all saved tensors; the data pointers are null
 
-  void require_model(const ModelShape& here) const;  // throws a usage error that names the first difference
+  void require_model(const ModelShape& here) const;  // throws a usage error that names the first difference between the two
+                                                     // models
   // Fills the data of these tensors. Throws a usage error if the checkpoint has no tensor of that name, shape and type.
   void read(const std::vector<StateTensor>& wanted) const;
 

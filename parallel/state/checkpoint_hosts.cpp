@@ -56,8 +56,8 @@ std::vector<std::string> PartialSet::agreed(std::string mine, const std::excepti
   return all;
 }
 
-// The first rank that does not see the folder creates it, and creates a file with a random name in it. The ranks that see
-// this file share the file system.
+// The first rank that does not see the folder creates the folder, and creates a file with a random name in the folder. The
+// ranks that see this file share the file system.
 int PartialSet::make() {
   std::vector<int> makers(static_cast<std::size_t>(peers_.size), -1);
   int made = 0;
@@ -70,7 +70,7 @@ int PartialSet::make() {
     const auto seen = together([&] { return is_here ? "yes" : ""; });
     for (std::size_t r = 0; r < seen.size(); ++r)
       if (!seen[r].empty()) makers[r] = static_cast<int>(rank);
-    std::error_code ignored;  // if the marker file remains, it does no harm
+    std::error_code ignored;  // a marker file that cannot be removed is harmless
     if (is_mine) fs::remove(path_ / mark, ignored);
   }
   return made;

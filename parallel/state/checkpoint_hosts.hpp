@@ -1,11 +1,12 @@
 // Saves and loads checkpoints on several hosts, which do not always share a file system. A set (the files of one step) has a
-// folder on each file system. The folder holds the files of all ranks that can access it, and a copy of the complete
-// manifest. The first of these ranks is called the maker of the folder. The maker creates the folder and renames it to its
-// final name.
+// folder on each file system. Each folder holds the files of all ranks that can access the folder, and a copy of the
+// complete manifest. The first of these ranks is called the maker of the folder. The maker creates the folder and renames it
+// to its final name.
 //
 //   n0: step-50/ manifest.json rank-0 rank-1     n1: step-50/ manifest.json rank-2 rank-3     the makers are ranks 0 and 2
 //
-// To load a set, every rank needs all files. So the user must first copy the files to each host.
+// To load a set, every rank needs all files. So without a shared file system, the user must first copy the files to each
+// host.
 #pragma once
 #include <exception>
 #include <filesystem>
@@ -36,7 +37,7 @@ class PartialSet {
     return agreed(std::move(mine), failure);
   }
 
-  int make();  // creates the folder on every file system, and returns their number
+  int make();  // creates the folder on every file system; returns the number of file systems
   bool is_maker() const { return maker_ == peers_.rank; }
   const std::filesystem::path& folder() const { return folder_; }
   const std::filesystem::path& path() const { return path_; }
@@ -50,7 +51,7 @@ class PartialSet {
   int maker_ = -1;
 };
 
-// Collective. Throws a usage error if a file of this set exists on one host and is missing on a different host.
+// Collective. Throws a usage error if a file of this set exists on some hosts and is missing on others.
 void require_on_all_hosts(const std::filesystem::path& set, const Peers& peers);
 
 }  // namespace chorale

@@ -1,6 +1,6 @@
 // Saving has three stages. First, the folder of the set is created on every file system. Then every rank writes its file.
 // Finally, the manifest is written and the folder gets its final name. After each stage, the ranks tell each other whether
-// they succeeded. So either all ranks continue, or all throw.
+// they succeeded. So either all ranks continue, or all ranks throw.
 #include "parallel/state/checkpoint_save.hpp"
 
 #include "parallel/state/checkpoint_sets.hpp"
@@ -19,7 +19,8 @@ std::span<const std::byte> bytes_of(const Slice& data) {
 
 void name_set(const fs::path& folder, const fs::path& partial, std::int64_t step) {
   const fs::path set = folder / set_name(step), old = folder / (set_name(step) + ".old");
-  if (fs::exists(set)) {  // a set of this step exists; it can be loaded as step-N.old until the new set is named step-N
+  if (fs::exists(set)) {  // a set of this step already exists; it can be loaded as step-N.old until the new set is named
+                          // step-N
     fs::remove_all(old);
     rename_durably(set, old);
   }
@@ -43,12 +44,15 @@ std::string write_share(const PartialSet& set, const Peers& peers, const std::ve
     entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
     Shape local = tensor.shape;
     if (part.shard.dim >= 0) local[static_cast<std::size_t>(part.shard.dim)] = part.shard.length;
-    if (elements_of(local) == part.count) entries.back().shape = local;  // a complete shard is stored in its shape, not flat
+    if (elements_of(local) == part.count)
+      entries.back().shape = local;  // a complete shard is stored with its own shape,
+                                     // not flattened
   }
   safetensors::Writer writer(path, std::move(entries));
   for (const StateTensor& tensor : mine) {
     std::uint32_t& checksum = share.tensors[tensor.name].parts.back().crc32c;
-    in_pieces(tensor.data, Use::read, [&](const Slice& here, std::int64_t) {  // one read serves the file and its checksum
+    in_pieces(tensor.data, Use::read, [&](const Slice& here, std::int64_t) {  // each block is read once, both for the file
+                                                                              // and for its checksum
       writer.write(bytes_of(here));
       checksum = crc32c(bytes_of(here), checksum);
       peers.went_on();

@@ -7,7 +7,8 @@ namespace chorale {
 // Writes and syncs this rank's file of the set. Returns the file's entries for the manifest, as a string. Not collective.
 std::string write_share(const PartialSet& set, const Peers& peers, const std::vector<StateTensor>& mine);
 
-// Collective. Writes the manifest, gives the set its final name, and removes older sets. Returns the bytes of all files.
+// Collective. Writes the manifest, gives the set its final name, and removes older sets. Returns the total size of all files
+// in bytes.
 std::int64_t seal(const PartialSet& set, const Metadata& metadata, const std::vector<std::string>& shares);
 
 }  // namespace chorale

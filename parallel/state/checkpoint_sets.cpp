@@ -15,7 +15,7 @@ namespace {
 
 struct Set {
   std::string name;
-  std::int64_t step = -1;  // −1: not the name of a set
+  std::int64_t step = -1;  // −1 if the name is not that of a set
   std::string suffix;
 };
 
@@ -38,8 +38,8 @@ std::vector<Set> sets_in(const fs::path& folder, const std::string& suffix) {
   return sets;
 }
 
-// Renames the set to *.partial before removing it. Otherwise a crash during the removal would leave a damaged set under its
-// own name.
+// Renames the set to *.partial before removing it. Otherwise a crash during the removal would leave a damaged set with the
+// name of a complete set.
 void remove_set(const fs::path& set) {
   const fs::path doomed =
       set_named(set.filename().string()).suffix == ".partial" ? set : fs::path(set.string() + ".partial");

@@ -24,8 +24,8 @@ std::vector<std::string> sets_to_load(const std::filesystem::path& folder);
 // Removes sets that were only partly written or partly removed.
 void remove_partial_sets(const std::filesystem::path& folder);
 
-// Keeps the set of this step, the last set before it, and all sets of later steps, because a user might still need them.
-// Removes all other complete sets, and every .old set.
+// Keeps the set of this step and the last set before this step. Also keeps all sets of later steps, because a user might
+// still need these sets. Removes all other complete sets, and every .old set.
 void remove_old_sets(const std::filesystem::path& folder, std::int64_t newest_step);
 
 }  // namespace chorale

@@ -27,7 +27,7 @@ std::uint64_t hash_of(const StateTensor& t) {
 namespace {
 
 // Adds up the hashes of all ranks for each name. Each rank sends its hashes to all ranks as one string. If the hash of a
-// copy equals the owner's hash, the entry of the copy is dropped.
+// copy equals the owner's hash, the copy's entry is removed.
 std::map<std::string, std::uint64_t> brought_together(const std::vector<StateTensor>& tensors, const Training& training) {
   std::string mine;
   for (const StateTensor& t : tensors) {

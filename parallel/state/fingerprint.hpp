@@ -4,7 +4,7 @@
 // that it owns.
 //
 // Several ranks can hold copies of a tensor: replicas, tensor-parallel ranks, and the first and last stages with a tied
-// table. If a copy is not bit-identical to the owner's tensor, it gets a separate entry, such as "norm.gain@dp1".
+// table. If a copy is not bit-identical to the owner's tensor, the copy gets a separate entry, such as "norm.gain@dp1".
 #pragma once
 #include <map>
 
@@ -19,8 +19,8 @@ std::uint64_t hash_of(const StateTensor& part);
 // Collective. Fingerprints of weights and moments, by name.
 std::map<std::string, std::uint64_t> fingerprint(Training& training);
 // Fingerprints of the newest step's gradients before clipping, by names such as "gradient/norm.gain". All ranks must call
-// it. Differing fingerprints show which gradient sum is wrong. With experts, "choices" is the fingerprint of the choice
-// counts.
+// this function. Differing fingerprints show which gradient sum is wrong. With experts, "choices" is the fingerprint of the
+// choice counts.
 std::map<std::string, std::uint64_t> gradient_fingerprint(Training& training);
 
 }  // namespace chorale

@@ -9,8 +9,8 @@ namespace chorale {
 namespace fs = std::filesystem;
 namespace {
 
-// Calls copy(theirs, ours) for every element. `theirs` is the element's index in Hugging Face's tensor, and `ours` is its
-// index in Chorale's tensor. A vector is treated as one row.
+// Calls copy(theirs, ours) for every element. `theirs` is the element's index in the Hugging Face tensor, and `ours` is its
+// index in the Chorale tensor. A vector is treated as one row.
 template <class Copy>
 void for_each_element(const Renamed& name, Copy&& copy) {
   const bool flat = name.shape_ours.size() == 1;

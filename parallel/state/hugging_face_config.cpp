@@ -32,13 +32,13 @@ class Config {
   }
   std::int64_t size(const char* key, std::int64_t otherwise) const { return has(key) ? size(key) : otherwise; }
 
-  // Requires the value `ours`, the only one that is supported. `otherwise` is Hugging Face's default.
+  // Requires the value `ours`, the only supported value. `otherwise` is Hugging Face's default.
   template <class T>
   void only(const char* key, T ours, T otherwise) const {
     if (get<T>(key, otherwise) != ours) refuse(key, fmt::format("only {} is supported", json(ours).dump()));
   }
-  // Requires null, or an object whose type is "default". Other types scale the rotary positions. A model that was trained
-  // with scaled positions gives wrong results without the scaling.
+  // Requires null, or an object whose type is "default". Other types scale the rotary positions, which Chorale does not
+  // support. A model that was trained with scaled positions gives wrong results without the scaling.
   void require_unscaled_positions(const char* key) const {
     if (!has(key)) return;
     const json& rope = value(key);
@@ -116,7 +116,7 @@ ModelShape llama_shape(const Config& config, double epsilon = 1e-6, double base 
   shape.dropout = config.get("attention_dropout", 0.0);
   shape.tied = config.get("tie_word_embeddings", false);
   config.require_unscaled_positions("rope_parameters");
-  if (config.has("rope_parameters")) {  // version 5 of the transformers library stores the rotary base here too
+  if (config.has("rope_parameters")) {  // version 5 of the transformers library also stores the rotary base here
     const json theta = config.value("rope_parameters").value("rope_theta", json(shape.rotary_base));
     if (!theta.is_number()) config.refuse("rope_parameters", "its rope_theta must be a number");
     shape.rotary_base = theta;
@@ -185,8 +185,8 @@ std::int64_t interval_of_experts(const Config& config, std::int64_t layers) {
 
 ModelShape qwen3_moe_shape(const Config& config) {
   ModelShape shape = qwen3_shape(config);
-  const char* const count = config.has("num_experts") ? "num_experts" : "num_local_experts";  // version 5 of transformers
-                                                                                              // has the latter
+  const char* const count = config.has("num_experts") ? "num_experts" : "num_local_experts";  // transformers 5 uses
+                                                                                              // num_local_experts
   const std::int64_t interval = config.get<std::int64_t>(count, 1) == 0 ? 0 : interval_of_experts(config, shape.layers);
   if (interval == 0) return shape;
   take_experts(config, count, config.size("moe_intermediate_size"), shape);
@@ -249,7 +249,8 @@ json_in_order llama_config(const ModelShape& s, const std::string& type) {
   if (s.experts.count > 0) {
     config["num_experts_per_tok"] = s.experts.chosen;
     config["router_aux_loss_coef"] = s.experts.balance / balance_per_theirs(s);
-    config["output_router_logits"] = s.experts.balance > 0;  // without it, transformers trains without the balance loss
+    config["output_router_logits"] = s.experts.balance > 0;  // without this key, the transformers library trains without the
+                                                             // balance loss
   }
   return config;
 }

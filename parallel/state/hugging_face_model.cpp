@@ -1,5 +1,5 @@
-// Imports a model from Hugging Face's format. The files are checked against the configuration; then a rank reads its parts
-// of the mapped tensors. "theirs" is a tensor of the files; "ours" is a tensor of Chorale.
+// Imports a model from the Hugging Face format. The files are checked against the configuration; then a rank reads its parts
+// of the mapped tensors. "theirs" denotes a tensor in the files, and "ours" denotes a Chorale tensor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ std::vector<safetensors::File> files_of(const fs::path& folder) {
 }
 
 // Whether a tensor of the files can be ignored. Masks and frequencies can be ignored, because they follow from the model's
-// shape, and so can the second copy of a tied embedding table.
+// shape. The second copy of a tied embedding table can also be ignored.
 bool beside(const std::string& name, const ModelShape& shape) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq") ||
          (shape.tied && name == "lm_head.weight");
@@ -109,14 +109,14 @@ std::map<std::string, FoundEntry> tensors_in(const std::vector<safetensors::File
   return found;
 }
 
-// A range of columns that are consecutive both in their tensor and in our part: the index of the first column in each, and
-// the number of columns.
+// A range of columns that are consecutive both in their tensor and in our part. The fields are the index of the first column
+// in each of the two, and the number of columns.
 struct ColumnRun {
   std::int64_t theirs, ours, length;
 };
 
-// Returns the columns of our tensor within [first, first + width) that come from the tensor `name.theirs`, as runs.
-// ColumnRun::ours counts from `first`.
+// Finds the columns of our tensor within [first, first + width) that come from the tensor `name.theirs`. Returns these
+// columns as runs. ColumnRun::ours counts from `first`.
 std::vector<ColumnRun> runs_of(const Renamed& name, std::int64_t first, std::int64_t width) {
   if (name.columns.empty()) return {{first, 0, width}};
   std::vector<ColumnRun> runs;
@@ -135,7 +135,7 @@ std::vector<ColumnRun> runs_of(const Renamed& name, std::int64_t first, std::int
 
 // Copies to `target` the elements of our part that come from the tensor `theirs`. An element has `size` bytes. Element e of
 // the part is stored at index e of the target. `part` must come from resolved(). Elements are copied as bytes, because they
-// may be unaligned in the mapped file.
+// can be unaligned in the mapped file.
 template <std::size_t size>
 void copy_part(const Renamed& name, const Part& part, const std::byte* theirs, std::byte* target) {
   const auto copy = [&](std::int64_t from, std::int64_t to, std::int64_t count) {
@@ -240,7 +240,7 @@ ImportedModel whole_of(const HuggingFaceModel& model, Allocator& allocator) {
   ImportedModel whole{model.shape(), {}};
   for (const Renamed& name : names_of(model.shape())) {
     Tensor& ours = whole.tensors[name.ours];
-    if (ours) continue;  // already read: our tensor consists of several of theirs
+    if (ours) continue;  // it has already been read, because several tensors in the files form this tensor
     ours = Tensor(allocator, name.shape_ours, model.dtype(name.ours), Category::params);
     model.read(name.ours, name.shape_ours, {},
                {static_cast<std::byte*>(ours.slice().data), static_cast<std::size_t>(ours.bytes())});

@@ -1,4 +1,4 @@
-// The table of Hugging Face's tensor names.
+// The table of tensor names in the Hugging Face format.
 #include <fmt/format.h>
 
 #include "parallel/state/hugging_face.hpp"
@@ -62,7 +62,8 @@ struct ExpertNames {
 constexpr ExpertNames mixtral{"block_sparse_moe.gate.weight", "block_sparse_moe.experts", "w1", "w3", "w2"};
 constexpr ExpertNames qwen{"mlp.gate.weight", "mlp.experts", "gate_proj", "up_proj", "down_proj"};
 constexpr const char* joined_router = "mlp.gate.weight";
-constexpr const char* joined_up = "mlp.experts.gate_up_proj";  // [E, 2f, h]: the gate's rows of an expert, then those of up
+constexpr const char* joined_up = "mlp.experts.gate_up_proj";  // [E, 2f, h]: per expert, the rows of the gate matrix, then
+                                                               // the rows of the up matrix
 constexpr const char* joined_down = "mlp.experts.down_proj";   // [E, h, f]
 
 class LlamaNames {
@@ -111,7 +112,8 @@ class LlamaNames {
     linear("self_attn.o_proj", "attention.out", {s_.heads * d, h_}, {});
   }
 
-  // Adds an MLP of width f. gate, up, down: the names of its matrices in the files. ours: our name of the MLP.
+  // Adds an MLP of width `f`. `gate`, `up` and `down` are the names of the MLP's matrices in the files, and `ours` is
+  // Chorale's name of the MLP.
   void mlp(const std::string& gate, const std::string& up, const std::string& down, const std::string& ours,
            std::int64_t f) {
     const std::int64_t units = s_.units_of(f), unit = f / units;

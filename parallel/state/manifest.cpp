@@ -30,7 +30,7 @@ static void from_json(const json& value, std::optional<ForcedRouting>& routing) 
   routing = name == learned_routing ? std::optional<ForcedRouting>() : named<ForcedRouting>(name);
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shard, dim, first, length)
-// In a file, the shard of a part is called a slab.
+// In a manifest file, the key of a part's shard is "slab".
 static void to_json(json& text, const Part& part) {
   text = {{"slab", part.shard}, {"first", part.first}, {"count", part.count}};
 }
@@ -69,7 +69,7 @@ std::string envelope(const std::string& body) {
 }
 
 // Returns the manifest in an envelope. An envelope is the complete content of a manifest file: a checksum, and the string
-// that the checksum covers. The checksum is verified by building the envelope of that string again.
+// that the checksum covers. The checksum is verified by rebuilding the envelope from this string.
 std::string opened(const std::string& text) {
   const std::size_t before = envelope("").size() - 2;  // excludes the closing brace and the newline
   if (text.size() < before + 2) throw std::runtime_error(fmt::format("it has only {} bytes", text.size()));

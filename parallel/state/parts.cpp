@@ -10,8 +10,8 @@ namespace chorale {
 namespace {
 
 // Iterates over the elements of a part in runs. A run is a range of elements that are contiguous in the full tensor. The
-// runs of a shard have equal lengths and equal distances. If the part is a range of the shard, its first and last run may be
-// shorter.
+// runs of a shard have equal lengths and equal distances. If the part is a range of the shard, the first and the last run of
+// the part can be shorter.
 class Runs {
  public:
   Runs(const Part& part, const Shape& shape) : next_(part.first), end_(part.first + part.count) {
@@ -43,8 +43,7 @@ class Runs {
     done_ += length;
   }
 
-  // The rest of the current run: the index of its first element in the part and in the full tensor, and the number of its
-  // elements.
+  // The rest of the current run: the index of its first element in the part and in the full tensor, and its length.
   std::int64_t local = 0, global = 0, length = 0;
 
  private:

@@ -15,10 +15,11 @@ namespace {
 using Ranks = std::vector<std::int64_t>;
 
 // Describes a tensor in a line such as "block.0.mlp.up.weight|1 0 48|0 96|0 0 0xabc…". The line consists of the tensor's
-// name, its part, the coordinates that all ranks with the same gradient sums share, and the hash after the last blank.
+// name, its part, some coordinates of the rank, and a hash after the last blank. The coordinates are equal on all ranks that
+// sum gradients in the same group.
 //
-// In fast numerics, each tensor-parallel rank and each stage sums gradients in a separate group. If groups are spread
-// differently over hosts, they can use different algorithms. Copies in different groups can then be rounded differently.
+// In fast numerics, each tensor-parallel rank and each stage sums gradients in a separate group. Groups whose ranks are
+// placed differently on hosts can use different algorithms. Copies in different groups can then be rounded differently.
 std::string line_of(const StateTensor& t, const Training& training) {
   const Part part = resolved(t.part, t.shape);
   const bool exact = training.options().numerics == NumericsKind::exact;
@@ -42,8 +43,8 @@ std::vector<StateTensor> copied_state(Training& training) {
   return state;
 }
 
-// Returns the values that layers use, on ranks that have full values. The optimizer can have only a shard of these values,
-// or master weights of a different type.
+// Returns the values that layers use, on ranks that have full values. These values can differ from the optimizer's weights,
+// which can be only a shard, or master weights of a different type.
 std::vector<StateTensor> values_of(const Training& training) {
   std::vector<StateTensor> values;
   if (training.mesh().layout().zero == 3) return values;
@@ -52,7 +53,7 @@ std::vector<StateTensor> values_of(const Training& training) {
   return values;
 }
 
-// "rank 2 differs from ranks 0, 1, 3", or "ranks 0, 1 differ" if no hash is in the majority.
+// Returns text such as "rank 2 differs from ranks 0, 1, 3", or "ranks 0, 1 differ" if no hash is in the majority.
 std::string in_words(const std::map<std::string, Ranks>& ranks_by_hash) {
   const auto most = std::ranges::max_element(ranks_by_hash, {}, [](const auto& entry) { return entry.second.size(); });
   Ranks others;

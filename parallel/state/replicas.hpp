@@ -3,13 +3,13 @@
 //
 //   dp4   rank 0  hash a     rank 1  hash a     rank 2  hash b     rank 3  hash a     → rank 2 is wrong
 //
-// If there are only two copies, it is unknown which one is wrong. State that only one rank holds, such as a ZeRO shard,
-// cannot be compared.
+// If there are only two copies, it is unknown which of the two is wrong. State that only one rank holds, such as a ZeRO
+// shard, cannot be compared.
 //
 // In fast numerics, tensor-parallel ranks can round differently. So only ranks that sum gradients in the same group are
 // compared.
 //
-// Each rank hashes its state on one core and sends a line per tensor to all ranks.
+// Each rank hashes its state on one core and sends one line of text per tensor to all ranks.
 #pragma once
 #include "parallel/step/training.hpp"
 

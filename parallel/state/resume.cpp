@@ -20,7 +20,8 @@ std::map<std::string, std::int64_t> blocks_of(const TrainingOptions& o) {
       {"version", version_of_sums}, {"leaf", Context::leaves_of(o.shape.sequence).length}, {"global batch", o.batch.global}};
 }
 
-// The rounding of exact numerics depends on these sizes, so they must be the same as when the checkpoint was saved.
+// The rounding of exact numerics depends on these sizes, so the sizes must be the same as in the run that saved the
+// checkpoint.
 void require_blocks(const Checkpoint& checkpoint, const TrainingOptions& options) {
   const auto &saved = checkpoint.metadata().blocks, mine = blocks_of(options);
   const std::string path = checkpoint.path().string();
@@ -123,7 +124,7 @@ void resume(Training& training, const Checkpoint& checkpoint) {
   std::vector<StateTensor> wanted = state_of(training);
   const bool reads_values = has_values(wanted, checkpoint);
   checkpoint.read(wanted);
-  // A run with a loss scale can continue a run without a loss scale, and vice versa.
+  // A run with a loss scale can resume from the checkpoint of a run without a loss scale, and vice versa.
   if (training.scaler().dynamic && saved.loss_scale > 0) {
     training.scaler().scale = saved.loss_scale;
     training.scaler().good_steps = saved.good_steps;

@@ -78,7 +78,7 @@ Metadata metadata_of_checkpoint(const fs::path& path) {
   for (const std::string& name : names) try {
       return read_manifest(folder / name).metadata;
     } catch (const Error& error) {
-      if (error.exit() == Exit::usage) throw;  // after any other error, try an older set: it has the same model
+      if (error.exit() == Exit::usage) throw;  // after any other error, an older set is tried, which has the same model
       if (trouble.empty()) trouble = trim(split(error.what(), '\n').at(1));
     }
   refuse_damaged(names.size(), trouble);

@@ -1,5 +1,5 @@
 // Reads the weights of a model from a checkpoint or a Hugging Face folder, without the rest of the training state. A rank
-// reads only its parts of the weights, through a buffer of one MiB.
+// reads only its parts of the weights, through a 1 MiB buffer.
 #pragma once
 #include <optional>
 
@@ -11,7 +11,7 @@ namespace chorale {
 
 class StoredWeights {
  public:
-  // All ranks in `peers` must call it. `path` is a checkpoint or a Hugging Face folder.
+  // All ranks in `peers` must call this constructor. `path` is a checkpoint or a Hugging Face folder.
   StoredWeights(const std::filesystem::path& path, Allocator& memory, Log& log, const Peers& peers = {});
 
   const ModelShape& shape() const { return hugging_face_ ? hugging_face_->shape() : checkpoint_->metadata().model; }

@@ -3,7 +3,7 @@
 //
 //   boundary    tensor parallelism     connects the ranks that share a layer
 //   exchange    expert parallelism     connects the ranks that divide the experts
-//   attention   context parallelism    in attention, connects the ranks that divide a sequence; null: undivided sequences
+//   attention   context parallelism    in attention, connects the ranks that divide a sequence; null: no sequence is divided
 //   sequences   context parallelism    connects the same ranks in other layers
 #pragma once
 #include <memory>
@@ -27,7 +27,8 @@ struct Connections {
   std::unique_ptr<ExpertExchange> exchange;
   std::unique_ptr<SequenceRows> sequences;
   std::unique_ptr<AttentionScheme> attention;
-  AttentionWork attention_work = {};  // this rank's work since the start; on the host only, if ranks divide sequences
+  AttentionWork attention_work = {};  // this rank's attention work since the start; measured only on the host, and only if
+                                      // ranks divide sequences
 
   void put_into(RunContext& context) const {
     context.boundary = boundary.get();

@@ -5,15 +5,15 @@
 //   bucketed   backward ─ block 5 ─┬─ block 4 ─┬─ block 3 ─ …        a bucket's sum starts when its last gradient is ready,
 //                                  └ bucket 0 ─┴ bucket 1 ─ …        while earlier layers still compute
 //
-// No helper thread is needed: after every layer, Context::after_layer progresses the calls in flight.
+// Chorale needs no helper thread, because Context::after_layer progresses the calls in flight after every layer.
 //
 // With N ranks, Ψ parameters and ring algorithms, a rank sends 2Ψ(N−1)/N elements per step. ZeRO-1 (Rajbhandari et al. 2020)
-// sends the same number of elements. Gradient buckets are reduce-scattered, each rank updates only its shard (1/N of the
-// optimizer states), and the new values are gathered.
+// sends the same number of elements. With ZeRO-1, gradient buckets are reduce-scattered, each rank updates only its shard
+// (1/N of the optimizer states), and the new values are gathered.
 //
-// If a layout has R groups of N ranks with the same shards, each shard is on R ranks. These R ranks sum the shard once per
-// step, bucket by bucket. The sum over the R ranks starts after the sum within each group of N ranks. Each rank then sends
-// 2(Ψ/N)(R−1)/R additional elements.
+// If a layout has R groups of N ranks with the same shards, each shard is on R ranks. These R ranks sum the gradients of the
+// shard once per step, bucket by bucket. The sum over the R ranks starts after the sum within each group of N ranks. Each
+// rank then sends 2(Ψ/N)(R−1)/R additional elements.
 #include <deque>
 
 #include "parallel/step/reducer.hpp"

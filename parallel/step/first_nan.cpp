@@ -54,7 +54,7 @@ void FirstNan::throw_first(Axis& world) const {
     for (std::int64_t& part : key) in >> part;
     if (key >= first) continue;
     first = key;
-    in.ignore();  // skips the blank
+    in.ignore();  // skips one blank
     for (std::string& line : lines) std::getline(in, line);
     if (all.size() > 1) lines[0] += fmt::format(" on rank {}", rank);
   }

@@ -13,13 +13,13 @@
 
 namespace chorale {
 
-// Training::step() throws this error on all ranks. Weights and moments then have the values from before the step, except
+// Training::step() throws this error on all ranks. Weights and moments then have the same values as before the step, except
 // with --update overlapped.
 struct NotFinite : Error {
   NotFinite(std::int64_t step, const std::string& what, const std::string& numbers, const std::string& fix,
             bool weights_spoiled)
       : Error(Exit::runtime, "step " + std::to_string(step) + what, numbers, fix), weights_spoiled(weights_spoiled) {}
-  bool weights_spoiled;  // a weight is NaN or Inf, or an update has used the gradients: skipping does not help
+  bool weights_spoiled;  // a weight is NaN or Inf, or an update has used the gradients, so skipping the step does not help
 };
 
 class FirstNan {
@@ -28,13 +28,14 @@ class FirstNan {
   struct Place {
     std::int64_t micro_batch = -1;  // −1: before the first micro-batch
     bool back = false;              // in the backward pass
-    std::int64_t passed = 0;        // number of parts of the model that this pass has already gone through
+    std::int64_t passed = 0;        // number of parts of the model that this pass has already completed
   };
 
   explicit FirstNan(std::int64_t step) : step_(step) {}
   void look(const Place& place, const char* what, const std::string& where, const Tensor& tensor);
-  void take(const Place& place, const std::optional<Error>& trouble);  // stores an error of numerics at `place`
-  // All ranks must call it. If any rank has found a NaN or Inf, it throws NotFinite on all ranks and names the earliest one.
+  void take(const Place& place, const std::optional<Error>& trouble);  // stores a numerical error that occurred at `place`
+  // All ranks must call this function. If any rank has found a NaN or Inf, throws NotFinite on all ranks and names the
+  // earliest NaN or Inf.
   void throw_first(Axis& world) const;
 
  private:

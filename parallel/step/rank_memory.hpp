@@ -16,7 +16,8 @@ namespace chorale {
 
 class RankMemory {
  public:
-  // `limit`: the most bytes that this rank may hold; 0: no limit. `device`, `meter`: as in tier_of().
+  // `limit` is the maximum number of bytes that this rank is allowed to hold; 0 means no limit. `device` and `meter` are as
+  // in tier_of().
   RankMemory(Memory& memory, std::int64_t limit, bool contiguous, const OffloadOptions& offload, const DevicePlugin* device,
              CopyMeter* meter);
   RankMemory(const RankMemory&) = delete;
@@ -26,17 +27,17 @@ class RankMemory {
   const Ledger& ledger() const { return ledger_; }
   KeptBlocks kept() const {
     return arena_ ? arena_->kept() : allocator_.memory().kept();
-  }  // free blocks that this rank keeps for reuse
+  }  // size of the free blocks that this rank keeps for reuse
   std::optional<PlannedArena>& arena() { return arena_; }
   const std::optional<PlannedArena>& arena() const { return arena_; }
 
-  Allocator* tier() { return tier_ ? &*tier_ : nullptr; }               // null: nothing is offloaded
-  const Memory* tier_memory() const { return in_tier_.get(); }          // null: nothing is offloaded
-  FileTier* file() { return dynamic_cast<FileTier*>(in_tier_.get()); }  // null: the tier is not a file
+  Allocator* tier() { return tier_ ? &*tier_ : nullptr; }               // null if nothing is offloaded
+  const Memory* tier_memory() const { return in_tier_.get(); }          // null if nothing is offloaded
+  FileTier* file() { return dynamic_cast<FileTier*>(in_tier_.get()); }  // null if the tier is not a file
   FileTier::Times file_times() const;                                   // zeros if there is no file
   const Ledger& tier_ledger() const { return tier_ledger_; }
   // Bytes that updates have read from and written to the tier. Skipped steps have no update. Buckets::traffic() counts the
-  // bytes of forward and backward passes.
+  // bytes that forward and backward passes transfer.
   TierTraffic& updates() { return updates_; }
   const TierTraffic& updates() const { return updates_; }
 

@@ -11,24 +11,28 @@
 
 namespace chorale {
 
-// Reducers notify this listener, so that an update can overlap the backward pass (updates.hpp). By default, it ignores all
-// notifications.
+// Reducers notify this listener, so that an update can overlap the backward pass (updates.hpp). By default, the listener
+// ignores all notifications.
 class ReductionListener {
  public:
   virtual ~ReductionListener() = default;
   // A bucket's gradients are about to be cleared. Any work that still reads the previous step's gradients must finish before
   // this function returns.
   virtual void reuses(const Bucket&) {}
-  // The bucket's sums over all ranks are complete, while the backward pass continues.
+  // The bucket's sums over all ranks are complete. The backward pass can still be running.
   virtual void has_sums(const Bucket&) {}
-  virtual bool wants_sums() const { return false; }  // whether a reducer should look for complete sums in the backward pass
+  virtual bool wants_sums() const {
+    return false;
+  }  // whether a reducer should test for complete sums during the backward
+     // pass
 };
 
 class Reducer {
  public:
   virtual ~Reducer() = default;
   virtual void begin(std::int64_t micro_batches) = 0;  // called when a step begins; clears full gradients
-  virtual void ready(const Parameter& parameter) = 0;  // called when this rank has added a micro-batch's gradient
+  virtual void ready(const Parameter& parameter) = 0;  // called when this rank has added a micro-batch's gradient of the
+                                                       // parameter
   // Waits for all sums. Afterwards, the gradients that this rank owns are complete sums over ranks. With ZeRO, a rank owns
   // its gradient shards.
   virtual void finish() = 0;
@@ -36,7 +40,7 @@ class Reducer {
 };
 
 std::unique_ptr<Reducer> naive_reducer(Buckets& buckets, ReductionListener& listener);     // data.cpp
-std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets, ReductionListener& listener);  // data.cpp; also ZeRO-1
+std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets, ReductionListener& listener);  // data.cpp; also for ZeRO-1
 std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, ReductionListener& listener);   // zero.cpp: ZeRO-2 and 3
 
 // Clears a bucket's gradients for a new step.
@@ -46,11 +50,11 @@ inline void clear(Buckets& buckets, const Bucket& bucket, ReductionListener& lis
 }
 
 // Called before the sum over a bucket's group: rounds the gradients (Buckets::round), and sums each range in Bucket::sums
-// over the group of the range. These sums are blocking all-reduces within the backward pass.
+// over the range's group. These sums are blocking all-reduces within the backward pass.
 void add_before(Buckets& buckets, const Bucket& bucket);
 // Computes the additional sums of a bucket's gradients, after the sum over the bucket's group. The first additional sum is
-// over Bucket::other_shards. The second is over the two stages that hold a tied embedding table. With ZeRO, each additional
-// sum is over ranks with the same shard, so only that shard is summed.
+// over Bucket::other_shards. The second additional sum is over the two stages that hold a tied embedding table. With ZeRO,
+// each additional sum is over ranks with the same shard, so these ranks sum only this shard.
 class SumsAfter {
  public:
   SumsAfter(Buckets& buckets, ReductionListener& listener) : buckets_(buckets), listener_(listener) {}

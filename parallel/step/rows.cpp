@@ -23,7 +23,7 @@ void fill(const Tensor& t, const std::function<std::int32_t(std::size_t row)>& v
   });
 }
 
-// Returns the row numbers, in a table of complete samples, of the tokens that places_of(sample) lists for each sample.
+// places_of(sample) lists tokens of each sample. Returns the row numbers of these tokens in a table of complete samples.
 template <class F>
 std::vector<std::size_t> rows_among_all(std::size_t samples, std::int64_t sequence, F&& places_of) {
   std::vector<std::size_t> rows;

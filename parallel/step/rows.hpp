@@ -1,4 +1,4 @@
-// The rows of a micro-batch on one rank. Each row is a token of a sample that this rank processes (TokenCut), with its
+// The rows of a micro-batch on one rank. Each row is one of this rank's tokens of a sample (TokenCut), with the token's
 // target. Tables give each token's position in its sample and in its document.
 //
 //   sample          a b c . | d e f .      two documents, two ranks, zigzag: rank 0 has the tokens a b f .
@@ -12,11 +12,12 @@
 
 namespace chorale {
 
-// Makes the tables that kernels and context.attention need for `samples` samples, and fills in the places.
+// Allocates the tables that kernels and context.attention need for `samples` samples, and fills in the places (the tokens'
+// indices in their sample).
 void make_tables(const TokenCut& cut, std::int64_t rank, std::int64_t samples, bool packed, Context& context);
-// Reads the samples cursor … cursor + there − 1 and stores the rank's rows. If the micro-batch has more rows, these rows do
-// not count. `cut`: how ranks divide every sample. If samples are packed and divided by attention work, this function
-// instead computes a separate cut for each sample.
+// Reads `there` samples, beginning with the sample `cursor`, and stores the rank's rows. If the micro-batch has more rows,
+// the additional rows do not count in the loss. `cut` is the partition of every sample among ranks. If samples are packed
+// and divided by attention work, this function instead computes a separate partition for each sample.
 void read_rows(const ReadSamples& read, std::int64_t cursor, std::int64_t there, const TokenCut& cut, std::int64_t rank,
                MicroBatch& batch);
 

@@ -30,23 +30,23 @@ struct MicroBatch {
   MicroBatch(const MicroBatch&) = delete;  // the context points to the tape, and layers point to the context
 
   Tensor inputs;               // token ids, on the first stage
-  std::vector<TokenCut> cuts;  // the token cut of each sample, if cuts differ (context.cuts)
-  std::int64_t targets = 0;    // number of counted targets
+  std::vector<TokenCut> cuts;  // the partition of each sample's tokens, if samples have different partitions (context.cuts)
+  std::int64_t targets = 0;    // number of unmasked targets
   Context context;
   Tape tape;
-  std::optional<KeptInputs> kept_inputs;  // inputs of blocks, if they are in a slow tier; empty: they are on the tape
+  std::optional<KeptInputs> kept_inputs;  // inputs of blocks if they are in a slow tier; nullopt if they are on the tape
   std::vector<std::function<void()>> weight_gradients;  // deferred computations, for schedules that split the backward pass
 };
 
-// A stage's part of the model, and a function that begins a micro-batch on it.
+// A stage's part of the model, and a function that begins a micro-batch on this part.
 struct PipelinePart {
   std::function<std::unique_ptr<MicroBatch>(std::int64_t micro_batch, std::int64_t chunk)> open;
   std::vector<Sequence>& chunks;
   Shape message;                            // the shape of the tensors sent between stages
   const std::vector<std::size_t>& read_by;  // for this stage: see read_at_latest()
-  // Called once before each micro-batch of a schedule without backward passes. If it returns true, this micro-batch and all
-  // later ones are left out, and earlier micro-batches are finished. The function must return the same values on all stages.
-  // Empty: no micro-batch is left out.
+  // Called once before each micro-batch of a schedule without backward passes. If the function returns true, this
+  // micro-batch and all later micro-batches are not run, and earlier micro-batches are completed. The function must return
+  // the same values on all stages. If the function is empty, all micro-batches are run.
   std::function<bool(std::int64_t micro_batch)> ends_before = {};
 };
 
@@ -55,19 +55,19 @@ struct PipelineTimes {
   struct Passage {
     PipelineAction action;
     TimingEvent begins, ends;
-    double exposed = 0;  // seconds that this pass spent waiting for collectives
+    double exposed = 0;  // time, in seconds, that this pass spent waiting for collectives
   };
   std::vector<Passage> passages;
-  double waited = 0;                  // seconds spent waiting for messages of other stages
-  std::int64_t activation_bytes = 0;  // bytes that the newest forward pass through the first chunk kept
+  double waited = 0;                  // time, in seconds, spent waiting for messages of other stages
+  std::int64_t activation_bytes = 0;  // activation bytes that the newest forward pass of the first chunk kept
 };
 
-StepPart::Kind part_kind(Pass pass);  // the kind of this pass in kernel meters
+StepPart::Kind part_kind(Pass pass);  // the kind that kernel meters use for this pass
 PipelineTimes run_pipeline(const PipelineSchedule& schedule, Axis& axis, const PipelinePart& part, Clock& clock);
 // A schedule of only forward passes. Each stage runs its passes in the order in which their inputs arrive. With several
 // chunks, part p of micro-batch m runs in round m · chunks + p. Without backward passes, a stage never waits for later
-// stages, so its results could accumulate in memory. Therefore a stage waits while most_unread_results of its results have
-// not been received.
+// stages, so its results could accumulate in memory. Therefore a stage waits if `most_unread_results` of its results have
+// not yet been received.
 //
 //   2 chunks   stage 0   F0a F1a F0b F2a F1b F3a F2b …     F1a and F0b are both in round 2: the earlier chunk is first
 //              stage 1   ·   F0a F1a F0b F2a F1b F3a …

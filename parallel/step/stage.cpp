@@ -14,11 +14,11 @@ std::vector<ParameterPointer> parameters_of(const Layer& layer) {
   return all;
 }
 
-// Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens. So a gradient
-// is summed over the axes that divide the batch or its tokens, except axes along which the parameter is sharded. Gradients
-// of parameters marked `of_heads` are also summed over the axes that divide the width. Under sequence parallelism, gradients
-// of parameters marked `of_stream` are summed over these axes, too. An axis of size 1 shards nothing, so without expert
-// parallelism the experts' parameters are in the dense grid.
+// Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens. So it is
+// summed over the axes that divide the batch or its tokens, except those along which the parameter is sharded. Gradients of
+// parameters marked `of_heads` are also summed over the axes that divide the width. With sequence parallelism, gradients of
+// parameters marked `of_stream` are also summed over the axes that divide the width. An axis of size 1 shards nothing, so
+// without expert parallelism the experts' parameters belong to the dense grid.
 void state(Parameter& p, const Layout& layout, std::int64_t stage, bool ends) {
   const AxisTable& axes = *layout.axes;
   const AxisSet cut = layout.divided(axes.set_of(p.cut_by));

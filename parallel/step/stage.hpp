@@ -37,7 +37,8 @@ class Stage {
 Sharding width_sharding(const Mesh& mesh);
 Sharding expert_sharding(const Mesh& mesh);
 
-// The number of blocks in each part of the model, balanced by the flops of the layers (equal with ModelShape::equal_parts).
+// Returns the number of blocks in each part of the model. The numbers balance the flops of the parts. With
+// ModelShape::equal_parts, all parts have equally many blocks.
 std::vector<std::int64_t> blocks_of_parts(const ModelShape& shape, std::int64_t parts);
 
 }  // namespace chorale

@@ -16,8 +16,8 @@ Trace::Kind kind_of(Pass pass) {
 
 void StepAccount::begin(std::int64_t step) {
   trace_.begin(step);
-  // Leftover records are dropped if the last step threw an error or tracing is off. Otherwise they describe device work of
-  // the previous step, which is reported with this step.
+  // Leftover records are dropped if the last step threw an error or tracing is off. Otherwise the leftover records describe
+  // device work of the previous step, which is reported with this step.
   if (!std::exchange(settled_, false) || !trace_.on()) work_.forget();
   opened_.clear();
   update_.reset();
@@ -64,7 +64,8 @@ void StepAccount::settle(const PipelineTimes& times, StepResult& result) {
     result.exposed += update_->ends.communicated.exposed - update_->begins.communicated.exposed;
   }
   result.bubble = times.waited;
-  result.exposed = std::max(0.0, result.exposed - result.bubble);  // exposed time contains the bubble, up to rounding
+  result.exposed = std::max(0.0, result.exposed - result.bubble);  // exposed time contains the bubble, but rounding can make
+                                                                   // the difference negative
   result.hidden = at_last.communicated.hidden - at_first.communicated.hidden;
 }
 

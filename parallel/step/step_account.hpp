@@ -1,6 +1,6 @@
 // Measures how long the phases of a step take. The step records timing events while it enqueues its work. The host waits for
-// the device once per step (and in expert layers). After this wait, the events are converted to seconds. The seconds are
-// used in the step's result, in the pipeline's events and in the trace.
+// the device once per step (and in expert layers). After this wait, the events are converted to times in seconds. These
+// times are used in the step's result, in the pipeline's events and in the trace.
 //
 //   begun ─ clear gradients ─ cleared ─ passes ─ passed ─ reduce, ‖g‖ ─ reduced ─ (the one wait) ─ update
 //
@@ -37,7 +37,7 @@ class StepAccount {
     work_.waited();
   }
   void update_begins() { update_.emplace().begins = edge(); }
-  void updated() { update_->updated = now(); }  // the optimizer is done; publishing follows
+  void updated() { update_->updated = now(); }  // the optimizer is done; the values are published next
   void update_ends() { update_->ends = edge(); }
   void settle(const PipelineTimes& times, StepResult& result);
 
@@ -46,7 +46,7 @@ class StepAccount {
   TracedWork& work() { return work_; }  // the layers and kernels that the step's queues report
 
  private:
-  // A timing event, and the rank's communication time up to it.
+  // A timing event, and the rank's communication time up to this event.
   struct Edge {
     TimingEvent moment;
     CommunicationTime::Seconds communicated;

@@ -1,5 +1,5 @@
 // Tensor parallelism (Shoeybi et al. 2019) and sequence parallelism (Korthikanti et al. 2022): the communication of
-// tensor-parallel ranks at the boundaries of the layers that they share. The papers call these boundaries f and g.
+// tensor-parallel ranks at the boundaries of shared layers. The papers call these boundaries f and g.
 //
 //   tensor      x ─ f ─▶ columns ─ … ─ rows ─ g ─▶ y         forward:  f nothing, g all-reduce
 //                                                            backward: g nothing, f all-reduce
@@ -10,9 +10,10 @@
 // 8·b·s·h·(t−1)/t elements per block and micro-batch. With sequence parallelism, the factor is 10 instead of 8, because the
 // ranks gather x again for dW. The sum of dx over ranks overlaps the computation of dW.
 //
-// Each row of the embedding table is on one rank, and the other ranks contribute zeros. The ranks add the rows' bit patterns
-// as integers, so that even the sign of −0 is preserved. For the loss, the ranks exchange three values per token instead of
-// the logits: the maximum, the sum of exponentials and the logit of the target (the "hit").
+// Each row of the embedding table is on one rank. For a token, this rank contributes the row, and all other ranks contribute
+// zeros. The ranks add the bit patterns as integers, so that even the sign of −0 is preserved. For the loss, the ranks
+// exchange three values per token instead of the logits: the maximum, the sum of exponentials and the logit of the target
+// (the "hit").
 #pragma once
 #include "layers/shard_boundary.hpp"
 #include "parallel/mesh/axis.hpp"

@@ -23,7 +23,8 @@ bool TracedWork::begin(const Queue& queue, std::string_view name, const KernelWo
 
 bool TracedWork::enter(const Queue& queue, const std::string& layer) { return trace_.on() && open(queue, {.name = layer}); }
 
-// Destructors call this, so it must not throw. If the device has failed, the next call to it reports the failure.
+// Destructors call this function, so it must not throw. If the device has failed, the next call to the device reports the
+// failure.
 void TracedWork::end() {
   Noted& newest = noted_[open_.back()];
   open_.pop_back();

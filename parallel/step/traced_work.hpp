@@ -1,5 +1,5 @@
-// Records the layers and kernels of traced steps in the trace. On a device, it records timing events in the stream. The
-// times of these events are known only after the step has waited for the device.
+// Records the layers and kernels of traced steps in the trace. For work on a device, records timing events in the stream.
+// The times of these events are known only after the step has waited for the device.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ class TracedWork final : public KernelTimer {
   bool enter(const Queue& queue, const std::string& layer) override;
   void end() override;
 
-  void waited() { complete_ = noted_.size(); }  // call when the device has completed all work recorded so far
+  void waited() { complete_ = noted_.size(); }  // must be called when the device has completed all work recorded so far
   void forget() {
     noted_.clear();
     complete_ = 0;

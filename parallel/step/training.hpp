@@ -1,6 +1,6 @@
-// A Training has a rank's part of the model and its optimizer, and makes training steps. A parallel strategy can change only
-// four parts of a step: the layers (tensor.hpp, zero.hpp), the order of the passes (run_pipeline.hpp), the reduction of
-// gradients (reducer.hpp), and the elements that a rank's optimizer updates (buckets.hpp).
+// A Training holds one rank's part of the model and of the optimizer, and runs training steps. A parallel strategy can
+// change only four aspects of a step: the layers (tensor.hpp, zero.hpp), the order of the passes (run_pipeline.hpp), the
+// reduction of gradients (reducer.hpp), and the elements that a rank's optimizer updates (buckets.hpp).
 //
 //   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
 //
@@ -8,7 +8,7 @@
 // sends nothing.
 //
 // Gradients are scaled only once. Every rank backpropagates the *summed* loss, and gradients are summed over ranks. The
-// optimizer divides the summed gradients by the number of counted tokens in the global batch.
+// optimizer divides the summed gradients by the number of unmasked tokens in the global batch.
 #pragma once
 #include <functional>
 #include <memory>
@@ -38,17 +38,18 @@ class Training {
   Training(const Training&) = delete;
 
   // Throws NotFinite (first_nan.hpp) on all ranks if the loss or the gradients are NaN or Inf. If only gradients overflow
-  // and the loss scale can be lowered, the step is skipped instead. The program may then retry the step with different
-  // samples, or skip it.
+  // and the loss scale can be lowered, the step is skipped instead. After an exception, the program can retry the step with
+  // different samples, or skip the step.
   StepResult step(const ReadSamples& read);
-  StepResult skip_step();  // counts a step without an update, and consumes its samples; all ranks must call it
+  StepResult skip_step();  // counts a step without an update, and consumes the step's samples; all ranks must call this
+                           // function
   void skip_samples_to(std::int64_t cursor) { samples_ = cursor; }
-  // Returns the mean loss over the samples 0 … samples − 1 of `read`, such as validation data, without dropout or gradients.
-  // All ranks must call it.
+  // Returns the mean loss over the first `samples` samples of `read`, such as validation data, without dropout or gradients.
+  // All ranks must call this function.
   double evaluate(const ReadSamples& read, std::int64_t samples);
-  // Like evaluate(), but the evaluation ends early after `is_cut` has returned true on any rank, and all ranks then return
-  // nullopt. `is_cut` is called between micro-batches; in a pipeline, once every few micro-batches. Empty: the evaluation
-  // always completes.
+  // Like evaluate(), but the evaluation ends early after `is_cut` has returned true on any rank. All ranks then return
+  // nullopt. `is_cut` is called between micro-batches, or once every few micro-batches in a pipeline. If `is_cut` is empty,
+  // the evaluation always completes.
   std::optional<double> evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                             const std::function<bool()>& is_cut);
 
@@ -57,7 +58,10 @@ class Training {
   const TrainingOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
   const RankMemory& memory() const { return memory_; }
-  void settle_update() { updates_->settle(); }  // waits for a delayed update; call it before using optimizer states
+  void settle_update() {
+    updates_->settle();
+  }  // waits for a delayed update; must be called before optimizer states are
+     // used
   // Bytes read from and written to the offload tier since clear_tier_traffic(), in passes and in updates.
   const TierTraffic& tier_passes() const { return buckets_->traffic(); }
   const TierTraffic& tier_updates() const { return memory_.updates(); }
@@ -66,18 +70,19 @@ class Training {
   Optimizer& optimizer() { return *optimizer_; }
   Buckets& buckets() { return *buckets_; }
   LossScaler& scaler() { return options_.scaler; }
-  // Each replace_… function replaces one part of the training step. `with` takes the part and returns its replacement, which
-  // can wrap the part.
+  // Each replace_… function replaces one component of the training step. `with` takes the component and returns its
+  // replacement, which can wrap the original component.
   template <class Part>
   using Replacement = std::function<std::unique_ptr<Part>(std::unique_ptr<Part>)>;
   void replace_reducer(const Replacement<Reducer>& with) { reducer_ = with(std::move(reducer_)); }
   void replace_boundary(const Replacement<ShardBoundary>& with);
-  void replace_attention(const Replacement<AttentionScheme>& with);  // `with` gets null if ranks do not divide sequences
-  // Call this after the optimizer states have been read from a checkpoint. `reads_values`: this rank's value shards were
-  // read too.
+  void replace_attention(const Replacement<AttentionScheme>& with);  // the argument of `with` is null if ranks do not divide
+                                                                     // sequences
+  // Must be called after the optimizer states have been read from a checkpoint. `reads_values` states whether this rank's
+  // value shards were also read.
   void resume_at(std::int64_t steps, std::int64_t samples, bool reads_values = false);
-  // Call this after changing the optimizer's weights. publish() casts these weights to the parameters' type, then publishes
-  // the values as at the end of a step.
+  // Must be called after the optimizer's weights have been changed. Casts these weights to the parameters' type, then
+  // publishes the values as at the end of a step.
   void publish();
 
   const PipelineSchedule& schedule() const { return schedule_; }
@@ -91,17 +96,17 @@ class Training {
   // newest micro-batch. declared_activation_bytes() returns the bytes that the layers declare.
   std::int64_t activation_bytes() const { return activation_bytes_; }
   std::int64_t declared_activation_bytes();
-  // Throws if the layers kept a different number of bytes than they declare. If they declare an upper bound, throws only if
-  // they kept more bytes. Plans and the choice of a layout rely on the declared bytes.
+  // Throws if the layers kept a different number of bytes than they declare. If the declared number is an upper bound,
+  // throws only if the layers kept more bytes. Plans and the choice of a layout rely on the declared bytes.
   void check_activations();
 
  private:
   using Prepare = std::function<void(MicroBatch&)>;
   // Results of one batch, combined over all ranks.
   struct Outcome {
-    double loss = 0;           // the mean over the counted tokens
-    std::int64_t tokens = 0;   // the number of counted tokens
-    double gradient_norm = 0;  // norm of the gradients divided by the number of all tokens, counted or not
+    double loss = 0;           // the mean over the unmasked tokens
+    std::int64_t tokens = 0;   // the number of unmasked tokens
+    double gradient_norm = 0;  // norm of the gradients, divided by the number of all tokens, including masked tokens
   };
   OptimizerTier optimizer_tier();
   Queue update_queue() const;  // the queue on which the optimizer computes
@@ -126,9 +131,10 @@ class Training {
   TrainingOptions options_;
   Mesh mesh_;
   Clock& clock_;
-  StepAccount account_;  // must outlive all kernels and calls, because it traces them
+  StepAccount account_;  // traces all kernels and calls, so it must outlive them
   RankMemory memory_;
-  std::unique_ptr<Numerics> numerics_, host_numerics_;  // host_numerics_: for gradients that a GPU offloaded to the host
+  std::unique_ptr<Numerics> numerics_, host_numerics_;  // host_numerics_: for gradients that are offloaded from a GPU to the
+                                                        // host
   Connections connections_;
   Stage stage_;
   std::vector<ParameterPointer> parameters_;

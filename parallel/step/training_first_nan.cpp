@@ -9,7 +9,7 @@ namespace chorale {
 // Repeats the step and throws an error that names the first NaN or Inf. All ranks repeat the complete step before they
 // throw, so that no rank waits for a rank that has already thrown.
 void Training::name_first_nan(const ReadSamples& read) {
-  if (memory_.arena()) memory_.arena()->end_step();  // the repetition allocates differently than a planned step
+  if (memory_.arena()) memory_.arena()->end_step();  // the repeated step's allocations differ from those of a planned step
   updates_->cancel(steps_ + 1);
   if (mesh_.layout().zero < 2)
     for (const Bucket& bucket : buckets_->all()) buckets_->clear_gradients(bucket);
@@ -30,7 +30,7 @@ void Training::name_first_nan(const ReadSamples& read) {
     batch.context.inspect = [this, there, back, &first_nan](const char* what, const std::string& layer,
                                                             const Tensor& tensor) {
       const FirstNan::Place& place = std::string_view(what).ends_with("input gradient") ? back : there;
-      first_nan.take(place, trouble_of_sums());  // exact sums are integers, so only numerics can tell that an addend was NaN
+      first_nan.take(place, trouble_of_sums());  // exact sums are integers, so only Numerics records that an addend was NaN
       first_nan.look(place, what, layer, tensor);
     };
     batch.context.on_gradient_ready = [this, back, &first_nan, &looked](Parameter& p) {
@@ -38,7 +38,7 @@ void Training::name_first_nan(const ReadSamples& read) {
       first_nan.look(back, "gradient", p.name, p.gradient);
       Bucket& bucket = buckets_->of(p);
       const bool is_last = ++looked[&bucket] % bucket.places.size() == 0;
-      if (is_last && mesh_.layout().zero >= 2) bucket.bind_gradients({});  // drops full gradients, as the reducer does
+      if (is_last && mesh_.layout().zero >= 2) bucket.bind_gradients({});  // removes the full gradients, as the reducer does
     };
   });
   first_nan.throw_first(mesh_.world());

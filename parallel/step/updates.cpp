@@ -19,7 +19,7 @@ TierTraffic exposed_part(const TierTraffic& update, UpdateTime time) {
   return exposed;
 }
 
-// A plan describes a step for which the assumed factor is correct. A run never assumes a factor in its first step.
+// A plan describes a step for which the assumed gradient factor is correct. A run never assumes a factor in its first step.
 Updates::Updates(UpdateTime time, Optimizer& optimizer, const Numerics& numerics, const Queue& queue, bool plans)
     : optimizer_(optimizer), numerics_(numerics), queue_(queue), time_(time), confident_(plans) {}
 
@@ -48,7 +48,7 @@ void Updates::cancel(std::int64_t step) {
 }
 
 Updates::Done Updates::end(double rate, double scale, bool skipped) {
-  Done done{.publishes = !skipped || time_ == UpdateTime::delayed};  // a delayed update of the previous step ends here
+  Done done{.publishes = !skipped || time_ == UpdateTime::delayed};  // a delayed update of the previous step completes here
   confident_ = !skipped && scale == usual_;
   if (std::exchange(begun_, false)) {
     optimizer_.finish();

@@ -1,8 +1,8 @@
-// Decides when the optimizer updates parameters, and by which factor it multiplies gradients. All gradients have the same
-// factor, which depends on the number of tokens in the batch, on the loss scale and on clipping. Only the totals of the
-// global batch show whether gradients must be clipped or have overflowed.
+// Determines when the optimizer updates parameters, and by which factor the optimizer multiplies gradients. All gradients
+// have the same factor, which depends on the number of tokens in the batch, the loss scale and clipping. Only the totals of
+// the global batch show whether gradients must be clipped or have overflowed.
 //
-//   after         F F F B B B ‖g‖ U U U               the usual order
+//   after         F F F B B B ‖g‖ U U U               the default order
 //   overlapped    F F F B B B ‖g‖                     a bucket is updated once its sum is complete. Needs a known factor: no
 //                         U U U                       clipping, no loss scale, no masked tokens
 //   speculative   F F F B B B ‖g‖                     the same, assuming the usual factor. If the totals show a different
@@ -22,8 +22,8 @@
 
 namespace chorale {
 
-// Returns the bytes of an update that are transferred while nothing computes. For delayed updates, only publishing the new
-// values is such a transfer: it reads the master weights and writes the values.
+// Returns the bytes of an update whose transfer does not overlap computation. With delayed updates, only the publishing of
+// new values does not overlap computation: it reads the master weights and writes the values.
 TierTraffic exposed_part(const TierTraffic& update, UpdateTime time);
 
 class Updates final : public ReductionListener {
@@ -40,7 +40,7 @@ class Updates final : public ReductionListener {
   void has_sums(const Bucket& bucket) override;
   bool wants_sums() const override { return time_ == UpdateTime::overlapped || time_ == UpdateTime::speculative; }
 
-  // Called before the passes of a step. `usual`: the factor for the step's gradients, unless the batch totals show a
+  // Called before the passes of a step. `usual` is the factor for the step's gradients, unless the batch totals show a
   // different factor.
   void begin(double rate, double usual);
   void progress() { optimizer_.progress(); }

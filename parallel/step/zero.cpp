@@ -54,8 +54,8 @@ class Sharded final : public Reducer {
   }
 
  private:
-  // In the first micro-batch of a step, the shard is zero, so it need not be read. The sum is written while the next unit
-  // computes. The sums of later micro-batches are added window by window.
+  // In the first micro-batch of a step, the shard is zero, so it need not be read. The sum of the first micro-batch is
+  // written while the next unit computes. The sums of later micro-batches are added to the shard window by window.
   void add_in_tier(Bucket& bucket, const Tensor& sum, bool is_first) {
     end_writing();
     if (!is_first) return buckets_.add_to_shard(sum, bucket.gradient_shard);
@@ -69,8 +69,7 @@ class Sharded final : public Reducer {
     }
     writing_.start_write(bucket.gradient_shard, buckets_.traffic());
   }
-  // Adds zeros, which turns −0 into 0. So the result is bit-identical to that of a rank that adds the sum to a cleared
-  // shard.
+  // Adds zeros, which turns −0 into 0. So the result is bit-identical to the result of adding the sum to a cleared shard.
   void add_zeros(const Tensor& sum) {
     if (!is_floating(sum.dtype())) return;
     const std::int64_t most = std::min<std::int64_t>(sum.count(), 1 << 16);
@@ -91,9 +90,10 @@ class Sharded final : public Reducer {
 
   Buckets& buckets_;
   ReductionListener& listener_;
-  std::set<const Bucket*> begun_;   // buckets with sums of this step in their shard
+  std::set<const Bucket*> begun_;   // buckets whose shard already holds sums of this step
   Staged writing_;                  // the sum that is being written to the tier
-  const Bucket* summed_ = nullptr;  // a bucket to which all micro-batches have been added; null after after_.start()
+  const Bucket* summed_ = nullptr;  // a bucket to which all micro-batches have been added; null after the call of
+                                    // after_.start()
   SumsAfter after_;
 };
 
@@ -137,7 +137,7 @@ void ZeroUnit::fetch(Pass pass) {
   }
 }
 
-// All reads begin before the first fetch() waits for one of them.
+// All reads begin before the first fetch() waits for a read.
 void ZeroUnit::prefetch(Pass pass) {
   std::vector<ZeroUnit*> ahead;
   const std::int64_t most = buckets_.options().prefetch_units;

@@ -12,7 +12,7 @@
 namespace chorale {
 namespace {
 
-// The layout on these ranks, and the options with the number of sequences of a micro-batch.
+// Returns the layout on these ranks, and the options with the micro-batch size filled in.
 std::pair<TrainingOptions, Layout> fitted(TrainingOptions options, const std::string& word, int ranks) {
   const LayoutLimits limits{.shape = options.shape,
                             .world = ranks,

@@ -1,5 +1,5 @@
-// Abstract Unix socket addresses, which need no file. The kernel frees a name when the last process closes the socket. Names
-// belong to a network namespace, and any user may claim a free name.
+// Abstract Unix socket addresses, which need no file. The kernel frees a name when the last process closes the socket. A
+// name is valid within one network namespace. Any user can claim a name that is not in use.
 #pragma once
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -29,7 +29,7 @@ class AbstractAddress {
 };
 
 // Claims a name on this host until the returned descriptor is closed. Returns nullopt if a different process holds the name.
-// If no socket can be created, every caller gets the name.
+// If no socket can be created, the claim always succeeds.
 inline std::optional<Descriptor> claim(const std::string& name) {
   Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const AbstractAddress address(name);

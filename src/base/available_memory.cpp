@@ -19,7 +19,7 @@ constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 // File names in a control group's folder, by cgroup version.
 struct Version {
   std::string file_system, limit, use;
-  std::string prefix;  // prefix of the entries in memory.stat that include the groups below
+  std::string prefix;  // prefix of the entries in memory.stat that include all descendant groups
 };
 const Version versions[] = {{"cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"},
                             {"cgroup2", "memory.max", "memory.current", ""}};
@@ -70,7 +70,7 @@ std::string group_of_process(const fs::path& root, const Version& version) {
 }
 
 // Reads a line of /proc/self/mountinfo: "35 31 0:32 /docker/7f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory". The
-// fourth word is the mounted group. A container sees only its own group.
+// fourth field is the mounted control group. A container sees only its own control group.
 std::int64_t left_in_mount(const fs::path& root, const std::string& line) {
   const std::size_t dash = line.find(" - ");
   if (dash == std::string::npos) return unlimited;
@@ -84,7 +84,7 @@ std::int64_t left_in_mount(const fs::path& root, const std::string& line) {
   const fs::path top = root / fs::path(before[4]).relative_path();
   fs::path below = fs::path(group_of_process(root, *version)).lexically_relative(before[3]);
   if (below.empty() || *below.begin() == "..")
-    below = ".";  // the group is outside the mount, so only the top of the mount can be read
+    below = ".";  // the group is outside the mount, so only the root of the mount can be read
   std::int64_t least = left_in(top, *version);
   fs::path group = top;
   for (const fs::path& part : below) least = std::min(least, left_in(group /= part, *version));

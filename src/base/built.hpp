@@ -6,8 +6,8 @@ namespace chorale {
 
 inline constexpr const char* version = "0.3.0";
 
-// The facts are compiler, cxxflags, mpirun, git_commit and git_dirty. The values of without_ucx, without_cuda and
-// without_nccl say why a library was left out; "" means that the library is built in.
+// `fact` is compiler, cxxflags, mpirun, git_commit, git_dirty, without_ucx, without_cuda or without_nccl. The last three
+// facts state why a library was left out; "" means that the library is built in.
 std::string built(const std::string& fact);
 
 }  // namespace chorale

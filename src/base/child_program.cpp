@@ -26,8 +26,8 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return all;
 }
 
-// Runs in the child between fork and exec. Allocates no memory, because a different thread may have held the allocator's
-// lock during the fork. Returns only if an error occurred.
+// Runs in the child between fork and exec. Allocates no memory, because another thread might have held the allocator's lock
+// during the fork. Returns only if an error occurred.
 void become(const ChildProgram& program, char** words, char** environment, const cpu_set_t* cpus, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);

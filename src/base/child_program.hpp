@@ -1,7 +1,7 @@
 // Runs a program as a child process and waits until it ends.
 //
-// The child writes its output to files. It has no input and no blocked signals. The child has its own process group, so the
-// terminal's signals reach it only if this program forwards them. The child gets SIGTERM if this program dies.
+// The child writes its output to files. The child has no input and no blocked signals. The child has its own process group,
+// so the terminal's signals reach it only if this program forwards them. The child gets SIGTERM if this program dies.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -13,21 +13,23 @@
 namespace chorale {
 
 struct ChildProgram {
-  std::vector<std::string> words;        // the program and its arguments; the program is searched in PATH unless its name
-                                         // has a slash
+  std::vector<std::string> words;        // the program and its arguments; PATH is searched for the program unless its name
+                                         // contains a slash
   std::filesystem::path output, errors;  // files for stdout and stderr
-  std::filesystem::path folder = {};     // working folder of the child; empty: that of this program
+  std::filesystem::path folder = {};     // working folder of the child; if it is empty, the working folder of this program
   std::vector<std::string> environment;  // "NAME=value"
-  std::vector<int> cpus = {};            // CPUs that the child may use; empty: those of this program
+  std::vector<int> cpus = {};            // CPUs that the child is allowed to use; if there are none, all CPUs of this
+                                         // program
 };
 
 std::vector<std::string> own_environment();
 
 struct ChildEnd {
-  int code = 0;         // exit code of the child, or 128 plus the signal that ended it
+  int code = 0;         // exit code of the child, or 128 plus the number of the signal that ended the child
   std::string trouble;  // why the child could not be started; "" if it was started
 };
-// Calls `meanwhile` every 20 ms with the child's process id. `meanwhile` may send signals to the process or to its group.
+// While the child runs, calls `meanwhile` every 20 ms with the child's process ID. `meanwhile` can send signals to the child
+// or to the child's process group.
 ChildEnd run_to_the_end(const ChildProgram& program, Clock& clock, const std::function<void(int pid)>& meanwhile);
 
 }  // namespace chorale

@@ -19,7 +19,7 @@ double SystemClock::wall_seconds() const { return read(CLOCK_REALTIME); }
 void SystemClock::sleep(double seconds) {
   const auto whole = static_cast<std::time_t>(seconds);
   timespec t{whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
-  nanosleep(&t, nullptr);  // a signal may interrupt the sleep; callers poll again
+  nanosleep(&t, nullptr);  // a signal can interrupt the sleep; callers poll again
 }
 
 std::string iso_time(double wall_seconds) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t polynomial = 0x82f63b78;  // bit-reversed: the lowest bit is processed first
 
-// tables[k][b] is the contribution of byte b if k more bytes follow it.
+// The entry `tables[k][b]` is the contribution of byte `b` to the checksum if `k` more bytes follow the byte.
 constexpr auto tables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> made{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

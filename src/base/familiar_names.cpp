@@ -1,6 +1,6 @@
-// Names that users of PyTorch, Hugging Face, nccl-tests and similar programs type out of habit. A command refuses these
-// names, because their meaning may differ, and suggests one of its options instead. (Megatron's flags are accepted, see
-// megatron_flags.cpp.)
+// Names that users of PyTorch, Hugging Face, nccl-tests and similar programs type out of habit. A command refuses such a
+// name, because the corresponding option of Chorale might have a different meaning. The error suggests that option instead.
+// (Megatron's flags are accepted, see megatron_flags.cpp.)
 #include <algorithm>
 
 #include "src/base/flag_synonyms.hpp"
@@ -12,8 +12,8 @@ namespace {
 
 struct FamiliarRow {
   const char* theirs;      // several names, separated by blanks
-  const char* ours;        // options in order of preference; the first one that the command has is suggested. "": no option
-                           // is needed
+  const char* ours;        // options in order of preference; the error suggests the first one that the command has. It is ""
+                           // if no option is needed
   const char* about = "";  // the difference between the options, or the alternative
 };
 
@@ -128,7 +128,8 @@ const FamiliarRow names[] = {
     {"json csv", "format", "--format json or csv"},
 };
 
-// The names of types in PyTorch and NumPy, and names of devices and operations.
+// Values that users of other programs type: the names of types in PyTorch and NumPy, and the names of devices and
+// operations.
 const FamiliarRow values[] = {
     {"fp16 float16 half torch.float16", "f16"},
     {"bfloat16 bfloat torch.bfloat16", "bf16"},

@@ -1,5 +1,5 @@
-// Translates settings with the names of a different program into Chorale's options. Each setting keeps its source and
-// origin.
+// Translates settings that use another program's option names into settings of Chorale's options. Each setting keeps its
+// source and origin.
 #include "src/base/flag_synonyms.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// A table that maps the option names of a different program to Chorale's options. Some names set one of Chorale's options.
-// Some names require that an option has, or does not have, a certain value. All other names have no effect, or are refused
-// with a suggestion.
+// A table that maps the option names of another program, such as Megatron-LM, to Chorale's options. Some names set one of
+// Chorale's options. Other names require that an option has, or does not have, a certain value. The remaining names have no
+// effect, or are refused with a suggestion.
 #pragma once
 #include <string>
 #include <utility>
@@ -28,15 +28,15 @@ struct Word {
   bool is_switch() const { return values.size() == 1 && values[0].first == "true"; }
 };
 
-// Returns which of these options a different program calls `name`: for example, train-iters for the name steps. `about` says
-// how the two options differ, or gives an alternative if no option corresponds. `option` and `about` are "" if no known
-// program uses the name.
+// Returns the option in `options` that corresponds to another program's option `name`. For example, the name "steps"
+// corresponds to the option "train-iters". `about` says how the two options differ, or gives an alternative if there is no
+// corresponding option. `option` and `about` are "" if no known program uses the name.
 struct Familiar {
   std::string option, about;
 };
 Familiar familiar_name(const std::string& name, const std::vector<std::string>& options);
-// Returns the choice that a different program calls `value`, or else the choice with the nearest spelling. Returns "" if no
-// choice is near.
+// Returns the choice that corresponds to another program's value `value`. If no choice corresponds to `value`, returns the
+// choice with the most similar spelling, or "" if no choice is similar.
 std::string familiar_value(const std::string& value, const std::vector<std::string>& choices);
 
 }  // namespace chorale

@@ -1,5 +1,6 @@
-// Handle<Traits> is the only owner of a foreign resource (MPI_Comm, hid_t, a file descriptor, …). A Handle is move-only and
-// closes its resource exactly once. Traits define the resource type, its "none" value, and how to close it:
+// A Handle<Traits> is the only owner of a resource of a library or the operating system (MPI_Comm, hid_t, a file descriptor,
+// …). A Handle is move-only and closes its resource exactly once. Traits define the resource type, its "none" value, and how
+// to close it:
 //
 //   struct CommTraits {
 //     using type = MPI_Comm;

@@ -1,5 +1,5 @@
-// Hashes of a few integers. Ranks compare these hashes, so they must not depend on the machine. These hashes are not
-// suitable for security.
+// Hashes of a few integers. Ranks compare the hashes, so a hash must not depend on the machine. The hash functions are not
+// cryptographic.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// The machine that this process runs on: the cores and memory that the process may use, and its limits.
+// The host of this process: the cores and the memory that the process is allowed to use, and its resource limits.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -32,7 +32,9 @@ struct Limit {
 };
 std::vector<Limit> limits();
 inline constexpr const char* more_memory =
-    "raise the limits of the process (ulimit -v, ulimit -d), or use a smaller model or batch";  // the fix line of errors
+    "raise the limits of the process (ulimit -v, ulimit -d), or use a smaller model or batch";  // the line of an error
+                                                                                                // message that suggests a
+                                                                                                // fix
 
 std::int64_t memory_bytes();
 // The resident memory of this process as counted by the kernel, including libraries and shared memory: the current value and
@@ -45,9 +47,9 @@ std::int64_t last_level_cache_bytes();  // size of CPU 0's last-level cache; sys
                                         // caches instead
 std::filesystem::path cache_folder();   // $XDG_CACHE_HOME/chorale or ~/.cache/chorale; "" if neither variable is set
 // Replaces a file atomically: writes a temporary file next to it, and then renames that file. Creates the folder if needed.
-// Returns "" or the reason for a failure.
+// Returns "" on success, and otherwise the reason for the failure.
 std::string replace_file(const std::filesystem::path& file, const std::string& text);
 std::optional<std::string> contents_of(const std::filesystem::path& file);  // nullopt if the file cannot be read
-std::string first_line(const std::string& path);  // for small files such as those in /proc; "" if unreadable
+std::string first_line(const std::string& path);  // the first line of a small file, such as one in /proc; "" if unreadable
 
 }  // namespace chorale

@@ -14,7 +14,7 @@
 namespace chorale {
 namespace {
 
-// Returns the reason why this list entry cannot reach a different host, or "" if it might reach one.
+// Returns the reason why the interface in this list entry cannot reach another host, or "" if it might reach one.
 std::string why_not(const std::string& entry, const std::vector<Interface>& interfaces) {
   if (entry.starts_with("127.")) return "is the loopback network";
   const auto found = std::ranges::find(interfaces, entry, &Interface::name);
@@ -22,7 +22,7 @@ std::string why_not(const std::string& entry, const std::vector<Interface>& inte
   return found->loopback ? "is the loopback interface" : found->up ? "" : "is down";
 }
 
-// Whether a variable of Open MPI, such as "ob1,ucx" or "^tcp", allows this component.
+// Whether the value of an Open MPI variable, such as "ob1,ucx" or "^tcp", allows this component.
 bool allows(const std::optional<std::string>& components, const char* name) {
   if (!components || components->empty()) return true;
   return components->starts_with('^') != (components->find(name) != std::string::npos);

@@ -1,6 +1,6 @@
-// The rank and size of this process, from the launcher's environment variables. The variables are read before MPI starts, so
-// that only one rank prints a usage error. If the launcher and this program belong to different MPI libraries, each process
-// becomes rank 0 of 1, which is an error.
+// The rank of this process and the number of ranks, from the launcher's environment variables. The variables are read before
+// MPI starts, so that only one rank prints a usage error. If the launcher and this program belong to different MPI
+// libraries, each process becomes rank 0 of 1, which is an error.
 #pragma once
 #include <functional>
 #include <optional>
@@ -16,7 +16,7 @@ struct Launch {
   std::string variable;  // the environment variable that contains the size
   int rank = 0;
   int size = 1;
-  int on_host = 0;  // number of ranks on this host; 0: unknown
+  int on_host = 0;  // number of ranks on this host, or 0 if it is unknown
   bool one_host() const { return launcher.empty() || on_host >= size; }
 };
 

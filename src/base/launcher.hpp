@@ -2,7 +2,7 @@
 // selects the launcher:
 //
 //   MPIRUN is not set           the launcher of the MPI library that this program was built with
-//   MPIRUN=/opt/mpi/bin/mpirun  this launcher
+//   MPIRUN=/opt/mpi/bin/mpirun  the launcher at this path
 //   MPIRUN="srun --mpi=pmix"    a launcher with options, used unchanged
 //
 // If Open MPI's launcher is given without options, Chorale adds options that oversubscribe cores and do not bind ranks to
@@ -24,9 +24,9 @@ class Launcher {
 
   std::vector<std::string> command(std::int64_t ranks, const std::vector<std::string>& program) const;
 
-  // Runs a command until it ends. Returns its exit code, or 128 plus the signal that ended it. Writes the command's stdout
-  // to the file `output` and its stderr to `errors`. Calls `meanwhile` every 20 ms with the process id; `meanwhile` may send
-  // signals to the process.
+  // Runs a command until it ends. Returns the exit code of the command, or 128 plus the number of the signal that ended the
+  // command. Writes the command's stdout to the file `output` and its stderr to `errors`. Calls `meanwhile` every 20 ms with
+  // the process id; `meanwhile` can send signals to the process.
   int run(const std::vector<std::string>& command, const std::filesystem::path& output, const std::filesystem::path& errors,
           Clock& clock, const std::function<void(int pid)>& meanwhile) const;
 

@@ -19,7 +19,7 @@ constexpr spdlog::level::level_enum spdlog_levels[] = {spdlog::level::debug, spd
                                                        spdlog::level::err};
 
 // Whether the console has not shown this warning yet. A suite executes many similar runs in one process, and each run would
-// repeat the same warnings. A process has only one console, so this set is global.
+// repeat the same warnings. A process has only one console, so the set of shown warnings is global.
 bool is_news(const std::string& warning) {
   static std::mutex mutex;
   static std::set<std::string> shown;

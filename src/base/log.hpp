@@ -1,5 +1,5 @@
-// The log of one rank. Rank 0 also shows its log on the console. If there is a log folder, every rank writes rank-<r>.log in
-// it, with all levels down to `debug`.
+// The log of one rank. Rank 0 also shows its log on the console. If there is a log folder, every rank writes messages of all
+// levels to a file rank-<r>.log in that folder.
 //
 //   Log log({.rank = rank, .level = "info", .folder = run.folder / "log"});
 //   log.result("step {} loss {:.4f}", step, loss);         stdout: the results of the command; `train > file` keeps them
@@ -23,7 +23,7 @@ class Log {
  public:
   struct Where {
     int rank = 0;
-    std::string level = "info";         // for the console: debug, info, warn, error or off
+    std::string level = "info";         // lowest level that the console shows: debug, info, warn, error or off
     std::filesystem::path folder = {};  // empty: no file
   };
   explicit Log(const Where& where);

@@ -58,7 +58,7 @@ std::string list(const std::vector<double>& values) {
   for (const double value : values)
     words.push_back(value == std::floor(value) && value < 1e9 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value));
   // In TOML, a number with an exponent or a decimal point is a float, and any other number is an integer. Machine files
-  // accept both as numbers.
+  // accept floats and integers as numbers.
   return words.size() == 1 ? words[0] : fmt::format("[{}]", join(words, ", "));
 }
 
@@ -206,7 +206,7 @@ Machine own_machine(const std::filesystem::path& file) {
 
 std::string change_machine(const std::filesystem::path& file, const std::function<void(Machine&)>& change) {
   if (file.empty()) return "neither XDG_CACHE_HOME nor HOME is set";
-  Machine machine = own_machine(file);  // reads the file again, because a different program may have added to it
+  Machine machine = own_machine(file);  // reads the file again, because another program might have changed it
   change(machine);
   return replace_file(file, to_toml(machine));
 }

@@ -1,6 +1,7 @@
-// The machine file contains the performance of a machine. The performance is measured only once. `train` stores the peak
-// rates of matrix products in the file, and `tune --calibrate` stores the prices of communication. The file is TOML, so that
-// a person can read it, or write one for a machine that does not exist yet. docs/machine_file.md describes every key.
+// The machine file contains performance data of a machine, which are measured only once. `train` stores the peak rates of
+// matrix products in the file. `tune --calibrate` stores the parameters of the communication cost model ("prices"). The file
+// is TOML, so that a person can read it, or write one for a machine that does not exist yet. docs/machine_file.md describes
+// every key.
 //
 //   schema = "chorale machine"                       [[level]]              # the ranks of a host, or hosts on a network
 //   machine = "AMD EPYC, 2 cores"                    backend = "shm"
@@ -38,20 +39,22 @@ struct MeasuredPeak {
 
 struct SumRate {  // the speed at which one core adds vectors of this type
   std::string type;
-  double rate = 0, spread = 0;  // B/s of one addend; spread: half the interquartile range, relative to the rate
+  double rate = 0, spread = 0;  // `rate` is in bytes of one addend per second; `spread` is half the interquartile range,
+                                // relative to the rate
   std::string measured;
 };
 
-// The prices of one backend between ranks of one host (span "host") or between hosts (span "network").
+// The cost-model parameters (prices) of one backend between ranks of one host (span "host") or between hosts (span
+// "network").
 struct Level {
   std::string backend, span = "host";
   int ranks = 2, hosts = 1;   // numbers of ranks and hosts in the run that measured the prices
-  bool shared_cores = false;  // true: the hosts are emulated, and share the cores of one machine
+  bool shared_cores = false;  // whether the hosts are emulated and share the cores of one machine
   std::string measured;
   bool busy = false;
-  double barrier = -1;             // seconds of a barrier during the run; −1: unknown
-  int rows = 0;                    // number of timed rows to which the prices were fitted
-  double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)| over these rows
+  double barrier = -1;             // time of a barrier during that run, in seconds, or −1 if it is unknown
+  int rows = 0;                    // number of measurements (table rows) to which the prices were fitted
+  double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)| over these measurements
   std::map<std::string, std::vector<double>> prices;  // keyed by the names of price_keys()
   std::map<std::string, std::vector<double>> spread;  // relative standard errors, for some of the keys
 };
@@ -61,10 +64,10 @@ struct Level {
 struct ComputeRates {
   std::string type;      // type of the activations
   int ranks = 1;         // number of ranks in the run that measured the rates
-  double product = 0;    // flops per second of matrix products
-  double attention = 0;  // flops per second of attention's two products and of the softmax between them
-  double elements = 0;   // bytes per second that all other kernels read and write
-  double update = 0;     // bytes per second that the optimizer reads and writes
+  double product = 0;    // rate of matrix products, in flops per second
+  double attention = 0;  // rate of attention (its two matrix products and the softmax between them), in flops per second
+  double elements = 0;   // rate at which all other kernels read and write memory, in bytes per second
+  double update = 0;     // rate at which the optimizer reads and writes memory, in bytes per second
   double error = 0;      // largest |ln(predicted/measured)| over the steps to which the rates were fitted
   std::string measured;
   bool busy = false;
@@ -86,7 +89,8 @@ struct PriceKey {
   const char* about;
 };
 std::span<const PriceKey> price_keys();
-// A price that depends on how many bytes a core accesses per call has one value for each of these footprints.
+// Footprints in bytes. A price that depends on the number of bytes that a core accesses per call has one value for each
+// footprint.
 inline constexpr std::array<double, 5> footprints{16 << 10, 256 << 10, 2 << 20, 16 << 20, 128 << 20};
 
 std::filesystem::path default_machine_file();  // "" if neither XDG_CACHE_HOME nor HOME is set
@@ -94,20 +98,20 @@ std::filesystem::path default_machine_file();  // "" if neither XDG_CACHE_HOME n
 // errors.
 Machine parse_machine(const std::string& text, const std::string& file);
 Machine read_machine(const std::filesystem::path& file);
-// Reads the file that --machine names, and uses it as the file of this machine. If `named` is empty, reads the default file
-// if it exists.
+// Reads the machine file `named`, the value of --machine, and treats it as this machine's file, even if it describes a
+// different machine. If `named` is empty, reads the default file, if that file exists.
 Machine machine_for(const std::string& named);
 std::string to_toml(const Machine& machine);
 
 // Reads the file of this machine. Returns an empty Machine if the file is missing. Throws a usage error if the file is
 // damaged or belongs to a different machine.
 Machine own_machine(const std::filesystem::path& file);
-// Applies `change` to own_machine(file) and writes the result. Throws if own_machine() throws. Returns "" or the reason why
-// the file could not be written.
+// Applies `change` to own_machine(file) and writes the result. Throws if own_machine() throws. Returns "" on success, and
+// otherwise the reason why the file could not be written.
 std::string change_machine(const std::filesystem::path& file, const std::function<void(Machine&)>& change);
 
-// The peaks in the file of this machine. Stored peaks only save time, so reading them never throws. keep() behaves like
-// change_machine().
+// The peak rates in this machine's file. Reading them never throws, because a rate that cannot be read is only measured
+// again. Like change_machine(), keep() returns "" or the reason why the file could not be written.
 class MachineFile {
  public:
   explicit MachineFile(std::filesystem::path file = default_machine_file());

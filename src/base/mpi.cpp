@@ -37,9 +37,9 @@ Life::Life() {
   check(PMPI_Initialized(&initialized));
   if (!initialized) check(PMPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
   started_ = !initialized;
-  // Errors must be returned and must not end the program. An error outside any communicator, such as in MPI_Testsome, calls
-  // the handler of MPI_COMM_WORLD in MPI 3, and that of MPI_COMM_SELF in MPI 4. Therefore the handlers of both communicators
-  // are set.
+  // MPI must return errors and must not end the program. An error outside any communicator, such as in MPI_Testsome, calls
+  // the handler of MPI_COMM_WORLD in MPI 3, and the handler of MPI_COMM_SELF in MPI 4. Therefore the handlers of both
+  // communicators are set.
   if (started_)
     for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) check(PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   check(PMPI_Query_thread(&provided));
@@ -54,8 +54,9 @@ Life::~Life() {
 namespace {
 
 // The first message between hosts can wait forever if MPI uses a network interface that does not connect the hosts.
-// Therefore the first message has a deadline. MPI has just synchronized all ranks, so no rank arrives much later. Only the
-// time during which this rank polls counts. Therefore a rank that was stopped or waited for a core does not give up early.
+// Therefore the first message has a deadline. MPI has just synchronized all ranks, so no rank arrives much later. Only time
+// that this rank spends polling counts toward the deadline. Therefore a rank that was stopped or waited for a core does not
+// give up early.
 void await_other_hosts() {
   constexpr double patience_seconds = 8;
   const Environment environment = process_environment();
@@ -84,8 +85,8 @@ void await_other_hosts() {
 
 namespace {
 
-// A program that started MPI itself may already hold much memory. The guard (the watchdog process of a host) is forked from
-// this process and would keep that memory.
+// A host program that initialized MPI itself might already hold much memory. The guard (the watchdog process of a host) is
+// forked from this process and would keep that memory.
 std::unique_ptr<Flight> guarded_from_the_start(const Launch& launch) {
   int initialized = 0;
   check(PMPI_Initialized(&initialized));
@@ -99,7 +100,7 @@ Runtime::Runtime() : Runtime(read_launch(process_environment())) {}
 Runtime::Runtime(const Launch& launch) : parts_(std::make_unique<Parts>(guarded_from_the_start(launch))) {
   if (flight()) parts_->idle = std::make_unique<ProgressHook>([flight = flight()] { flight->idle(); });
   if (parts_->life.started())
-    await_other_hosts();  // otherwise a foreign program started MPI, and its ranks may be in any state
+    await_other_hosts();  // otherwise the host program initialized MPI, and its ranks can be in any state
   MPI_Comm world = MPI_COMM_NULL;
   check(PMPI_Comm_dup(MPI_COMM_WORLD, &world));
   parts_->world.reset(world);
@@ -158,10 +159,10 @@ void Runtime::abort(int exit_code) const {
 void Runtime::abort(const std::exception& error) const {
   constexpr double others_seconds = 0.4;                             // time for the first rank to print its error and to end
                                                                      // all ranks
-  const int lost_with = flight() ? flight()->lost_after(error) : 0;  // nonzero: the guard, or a different rank, has reported
+  const int lost_with = flight() ? flight()->lost_after(error) : 0;  // nonzero if the guard or a different rank has reported
                                                                      // the reason
-  // Several ranks may fail for the same reason, such as a damaged file. Only the first of them on each host prints the
-  // error.
+  // Several ranks can fail for the same reason, such as a damaged file. On each host, only the first rank that fails prints
+  // the error.
   const std::string what = error.what();
   const auto word = claim(fmt::format("chorale-error-{}-{:08x}", getppid(), crc32c(std::as_bytes(std::span(what)))));
   if (lost_with == 0 && (word || size_ == 1)) std::fputs(describe(error, rank_, size_).c_str(), stderr);

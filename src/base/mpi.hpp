@@ -1,6 +1,6 @@
-// MPI: its start and end, checked calls, communicators that free themselves, and the few collectives that set-up needs
-// before Chorale's collectives exist. All calls use PMPI_ names, so that Chorale can intercept the MPI calls of any program
-// without intercepting its own.
+// MPI support: initialization and finalization, checked calls, communicators that free themselves, and the few collectives
+// that set-up needs before Chorale's collectives exist. All calls use PMPI_ names, so that Chorale can intercept the MPI
+// calls of any program without intercepting its own.
 #pragma once
 #define OMPI_SKIP_MPICXX 1  // leaves out MPI's C++ bindings, which MPI 3 withdrew
 #define MPICH_SKIP_MPICXX 1
@@ -37,7 +37,7 @@ class Life {
  public:
   Life();
   ~Life();
-  bool started() const { return started_; }  // false if the program had initialized MPI itself
+  bool started() const { return started_; }  // false if the host program had already initialized MPI
   Life(const Life&) = delete;
   Life& operator=(const Life&) = delete;
 
@@ -50,7 +50,8 @@ struct Runtime::Parts {
   explicit Parts(std::unique_ptr<Flight> own) : own_flight(std::move(own)), flight(own_flight.get()) {}
   explicit Parts(Flight* shared) : flight(shared) {}
 
-  std::unique_ptr<Flight> own_flight;  // first, so that it is destroyed last: a rank has finished only after MPI has
+  std::unique_ptr<Flight> own_flight;  // first, so that it is destroyed last: a rank has finished only after MPI has been
+                                       // finalized
   Flight* flight = nullptr;
   std::unique_ptr<ProgressHook> idle;  // records in the flight recorder that this rank waits
   Life life;  // declared early, so that it is destroyed after the members below, even if the constructor throws
@@ -62,8 +63,9 @@ inline auto Runtime::world() const { return parts_->world.get(); }
 std::string library_name();  // "Open MPI v4.1.4"
 
 // Blocking helpers for set-up. The helpers wait inside MPI, so the MPI library handles the death of a peer.
-std::vector<int> ranks_where(MPI_Comm comm, bool flag);                  // returns on every rank: the ranks that passed true
-std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // returns on rank 0: the strings of all ranks, in
+std::vector<int> ranks_where(MPI_Comm comm, bool flag);                  // returns, on every rank, the ranks that passed
+                                                                         // true
+std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // returns, on rank 0, the strings of all ranks, in
                                                                          // rank order
 std::string broadcast(MPI_Comm comm, std::string text);                  // returns the string of rank 0 on every rank
 std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine);  // returns the numbers of all ranks, in rank order
@@ -75,8 +77,8 @@ std::pair<int, int> place_on_host(MPI_Comm comm);
 // deadline.
 void sleep_until_all(MPI_Comm comm, Clock& clock);
 
-// Returns the seconds to add to this rank's clock to get the clock of rank 0, from the quickest of many round trips
-// (Cristian 1989).
+// Returns the offset in seconds that must be added to this rank's clock to get the clock of rank 0. Uses the fastest of many
+// round trips (Cristian 1989).
 double clock_offset(MPI_Comm comm, const Clock& clock);
 
 }  // namespace chorale::mpi

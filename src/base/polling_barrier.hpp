@@ -1,5 +1,5 @@
-// The barrier used during set-up. Unlike MPI's own barrier, the polling barrier also progresses unsent data of other
-// libraries (progress_hook.hpp). A late rank may need that data before it can enter the barrier. Therefore a polling_barrier
+// The barrier used during set-up. Unlike MPI's own barrier, the polling barrier also sends pending data of other libraries
+// (progress_hook.hpp). A late rank might need that data before it can enter the barrier. Therefore a polling_barrier
 // precedes every blocking MPI collective:
 //
 //   rank 0   polling_barrier: progresses UCX, MPI …   │ PMPI_Allgather

@@ -47,8 +47,8 @@ Progress::Progress(std::string what, std::int64_t total, Clock& clock, Screen sc
       started_(clock.seconds()),
       shown_(started_ - (screen.terminal ? interval_on_terminal : interval - first_after)) {}
 
-// The pace is the mean time per finished item. While an item is in progress, the remaining time counts down to the time that
-// all later items will take.
+// The pace is the mean time per finished item. While an item is in progress, the estimate decreases, but not below the time
+// that the later items need.
 double Progress::seconds_to_go(double elapsed) const {
   const double a_piece = last_done_ / static_cast<double>(done_), left = static_cast<double>(total_ - done_);
   return std::max(a_piece * left - (elapsed - last_done_), a_piece * (left - 1));

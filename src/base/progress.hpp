@@ -25,7 +25,7 @@ class Progress {
   };
   static Screen screen_of(std::FILE* stream);
   static Screen screen_at(std::string_view log_level);  // stderr; a null stream if the level is above info
-  static void make_way();                               // clears the progress line on a terminal, if there is one
+  static void make_way();                               // clears the progress line, if a terminal shows it
 
   Progress(std::string what, std::int64_t total, Clock& clock, Screen screen);
   ~Progress() { make_way(); }  // clears a line that finish() has not completed
@@ -33,7 +33,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void expect(std::int64_t total) { total_ = total; }
-  // An estimate of the total time, which the lines show until some work is done.
+  // Sets an estimate of the total time, which the lines show until some work is done.
   void guess(double seconds) { guessed_ = seconds; }
   void update(std::int64_t done, const std::string& note = "");
   void say(const std::string& text);  // prints this text above the progress line
@@ -51,7 +51,7 @@ class Progress {
   double started_;
   double shown_, guessed_ = 0;
   std::int64_t done_ = 0;
-  double last_done_ = 0;  // seconds from the start to the update that first reported `done_`
+  double last_done_ = 0;  // time of the update that first reported `done_`, in seconds from the start
 };
 
 }  // namespace chorale

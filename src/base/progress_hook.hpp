@@ -1,6 +1,6 @@
-// A message library moves data only inside calls to the library. UCX and MPI may report a small send as complete while part
-// of it is still in their buffers. A part of a send stays in the buffers if the receiver is slow and its socket is full. If
-// the sender then waits in a different library, the rest of the message is never sent:
+// A communication library transfers data only while the program calls the library. UCX and MPI can report a small send as
+// complete while part of its data is still in their buffers. Data stays in the buffers if the receiver is slow and its
+// socket is full. If the sender then waits in another library, the rest of the message is never sent:
 //
 //   rank 0   sends over UCX: 3 KiB stay behind  │ waits in MPI for rank 1      must also progress UCX to send the 3 KiB
 //   rank 1   slow ……………………………………………………………………………… receives …                 waits for those 3 KiB

@@ -12,7 +12,8 @@
 namespace chorale {
 namespace {
 
-// Returns the number of leading bytes of `word` that end with a "|" and fit, or 0 if there are none.
+// Returns the length of the longest prefix of `word` that ends with a "|" and fits `columns`, or 0 if there is no such
+// prefix.
 std::size_t piece_of(const std::string& word, std::size_t columns) {
   const std::size_t bar = first_columns(word, static_cast<int>(columns)).rfind('|');
   return bar == std::string::npos ? 0 : bar + 1;

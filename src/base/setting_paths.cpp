@@ -21,7 +21,8 @@ bool takes_path(const Option& option) {
   return false;
 }
 
-// Returns why this path cannot be used, or "". A path that does not exist is accepted, because it may name a new file.
+// Returns why this path cannot be used, or "" if it can be used. A path that does not exist is accepted, because it can name
+// a new file.
 std::string flaw_of(const std::string& path) {
   struct stat status {};
   const bool found = stat(path.c_str(), &status) == 0;
@@ -39,7 +40,7 @@ void refuse_unusable_paths(Options& options, const std::vector<Setting>& setting
       if (options.find(setting.key) == &option) given.push_back(&setting);
     if (given.empty()) continue;
     const Setting& setting = *given.back();  // earlier settings have no effect
-    // An empty path may cancel a path from a config file.
+    // An empty path can cancel a path from a config file.
     const bool needs_path = given.size() == 1 && setting.source == Source::command_line;
     const std::string name = option.positional ? option.metavar : "--" + option.name;
     const char separator = option.positional ? '\n' : ',';

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view prefix = "CHORALE_";
 
-// Returns the option that a word without dashes was probably meant for: `train tiny`, `train lr=1e-3`, `train bf16`, `train
-// my.toml`.
+// Returns the option that the user probably meant by a word without dashes: `train tiny`, `train lr=1e-3`, `train bf16`,
+// `train my.toml`.
 std::string flag_with(const std::string& word, const Options& options) {
   const std::string ending = std::filesystem::path(word).extension().string();
   if (ending == ".toml" || ending == ".json") return "--config " + word;
@@ -50,7 +50,8 @@ void refuse_word(Options& options, const std::string& word) {
                   fmt::format("\"{}\" was not expected{}{}", word, instead.empty() ? "" : ": ", trim(instead))});
 }
 
-// CLI11 returns the words that it does not know. A word that follows an unknown flag is probably the value of that flag.
+// CLI11 returns the arguments that it does not recognize. An argument that follows an unknown flag is probably the value of
+// that flag.
 void refuse_leftovers(Options& options, const std::vector<std::string>& leftovers) {
   bool after_flag = false;
   for (const std::string& word : leftovers) {
@@ -106,11 +107,12 @@ std::vector<Setting> from_command_line(Options& options, const std::vector<std::
     std::string names = "--" + word.name;
     if (word.name.find('-') != std::string::npos) names += ",--" + replace_all(word.name, '-', '_');
     auto* cli = word.is_switch() ? app.add_flag(names, into) : app.add_option(names, into);
-    if (!word.is_switch()) cli->expected(0, -1);  // takes all following values: 70 a 30 b
+    if (!word.is_switch()) cli->expected(0, -1);  // takes all values that follow, as in "70 a 30 b"
     words.emplace_back(&word, cli);
   }
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 expects them in reverse
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 expects the arguments in reverse
+                                                                                // order
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string what = error.what(), flag = what.substr(0, what.find(':'));  // "--lr: 1 required TEXT missing"
     const Option* const option = options.find(canonical_key(flag));

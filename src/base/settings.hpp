@@ -10,11 +10,11 @@
 
 namespace chorale {
 
-// Unknown flags and words are mistakes, which are stored in `options` for report_mistakes().
+// Unknown flags and arguments are mistakes, which are stored in `options` for report_mistakes().
 std::vector<Setting> from_command_line(Options& options, const std::vector<std::string>& arguments);
 
-// CHORALE_RUN_DIR=x sets run-dir. `known` lists the options of all commands. A variable for an option of a different command
-// is ignored; an unknown variable is a mistake.
+// CHORALE_RUN_DIR=x sets run-dir. `known` lists the options of all commands. A variable for an option of another command is
+// ignored; an unknown variable is a mistake.
 std::vector<Setting> from_environment(Options& options, const std::vector<std::string>& known,
                                       const std::vector<std::string>& variables);
 
@@ -23,13 +23,13 @@ std::vector<Setting> read_toml(const std::string& text, const std::string& name)
                                                                                    // messages show as the origin of a
                                                                                    // setting
 
-// The contents of a different program's config file, translated into Chorale's options.
+// The contents of another program's config file, translated into Chorale's options.
 struct Foreign {
   std::vector<Setting> settings;
   std::vector<std::string> notes = {};  // settings that have no effect in Chorale, one per line
   std::vector<WrongSetting> mistakes = {};
 };
-// The config file of a different program: the option that names the file, and the function that reads it.
+// The config file of another program: the option that names the file, and the function that reads the file.
 struct ForeignConfig {
   std::string option;
   Foreign (*read)(const std::filesystem::path&);
@@ -40,15 +40,15 @@ struct ForeignConfig {
 std::string config_text(const std::filesystem::path& file, const std::string& asker);
 std::size_t line_at(const std::string& text, std::size_t position);  // line numbers start at 1
 
-// Returns the contents of the preset or foreign config file that this setting names, or nothing for any other setting.
-// Throws a usage error if there is no such preset, or if the file is wrong.
+// Returns the contents of the preset, or of the other program's config file, that this setting names. Returns nothing for
+// any other setting. Throws a usage error if there is no such preset, or if the file is invalid.
 Foreign behind(const Setting& setting, const std::vector<Preset>& presets, const std::vector<ForeignConfig>& foreign);
 
-// Throws if a setting's path cannot be used. Such a path is empty on the command line, is too long, contains a loop of
-// links, or cannot be read. A path that does not exist is accepted.
+// Throws if a setting's path cannot be used. A path is unusable if it is empty on the command line, is too long, contains a
+// loop of symbolic links, or cannot be read. A path that does not exist is accepted.
 void refuse_unusable_paths(Options& options, const std::vector<Setting>& settings);
 
-// Applies `settings`, lowest precedence first. First applies the preset and the config files of other programs that they
+// Applies `settings`, lowest precedence first. First applies the preset and other programs' config files that the settings
 // name.
 void apply(Options& options, std::vector<Setting> settings, const std::vector<Preset>& presets,
            const std::vector<ForeignConfig>& foreign = {});

@@ -18,7 +18,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  void tell(Flight* flight) { flight_ = flight; }  // lets this flight recorder note a request to end; may be null
+  void tell(Flight* flight) { flight_ = flight; }  // records requests to end in this flight recorder; null: records nothing
   std::optional<int> pending();                    // returns the next received signal, if any; never waits
 
  private:

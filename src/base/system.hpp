@@ -15,9 +15,9 @@ namespace chorale {
 // The rate at which an accelerator multiplies matrices of one number format.
 struct ProductRate {
   std::string type;      // f64, f32, bf16, f16 or fp8
-  double flops = 0;      // 1/s: peak rate
+  double flops = 0;      // peak rate in flops per second
   double reached = 1;    // the fraction of the peak that large products reach
-  double ramp = 0;       // the start and the end of a tile take as much time as this many elements of k
+  double ramp = 0;       // time to start and finish a tile, expressed as a number of elements of k
   double attention = 1;  // the fraction of the peak that fused attention reaches
 };
 
@@ -25,50 +25,55 @@ struct Accelerator {
   std::string name;
   double memory = 0;     // bytes
   int units = 1;         // multiprocessors, which compute tiles in parallel
-  double bandwidth = 0;  // B/s of memory
+  double bandwidth = 0;  // memory bandwidth in B/s
   double streamed = 1;   // the fraction of `bandwidth` that kernels without products reach
-  double start = 0;      // s: time of the start and the end of a kernel
+  double start = 0;      // time to start and finish a kernel, in s
   double watts = 0;      // 0: unknown
   std::vector<ProductRate> products;
 };
 
 struct HostLinks {
   int accelerators = 1;  // number of accelerators per host, or per largest group connected by fast links
-  double link = 0;       // B/s that an accelerator sends in a ring while it receives at the same rate
+  double link = 0;       // bandwidth in B/s at which an accelerator in a ring sends, while it receives at the same rate
   double latency = 0;    // s per message
-  double offload = 0;    // B/s of copies from an accelerator to the host's memory, and of copies back; 0: unknown
-  double memory = 0;     // B/s of the host's memory for updates on the host, shared by its accelerators; 0: unknown
+  double offload = 0;    // bandwidth of copies between an accelerator and host memory, per direction, in B/s, or 0 if it is
+                         // unknown
+  double memory = 0;     // host memory bandwidth for updates on the host, shared by its accelerators, in B/s, or 0 if it is
+                         // unknown
 };
 
 struct NetworkLinks {
-  double adapters = 0;     // number of network adapters per host; 0: there is one host
-  double adapter = 0;      // B/s that an adapter sends while it receives at the same rate
+  double adapters = 0;     // number of network adapters per host, or 0 if there is only one host
+  double adapter = 0;      // bandwidth in B/s at which an adapter sends, while it receives at the same rate
   double latency = 0;      // s per message
   double collective = 1;   // the fraction of `adapter` that collectives between hosts reach
-  int group_adapters = 0;  // adapters that a group uses if it contains some, but not all, of a host's accelerators; 0: all
+  int group_adapters = 0;  // number of adapters used by a group with only some of a host's accelerators, or 0 if it uses all
+                           // adapters
   double slow_hosts = 0;   // the fraction of hosts that are slow
   double slow_by = 0;      // slowdown of a slow host, relative to the time of a step
 };
 
-// The properties of the program that runs the step, where it may differ from Chorale. The defaults describe Chorale.
+// The properties in which the program that runs the step can differ from Chorale. The defaults describe Chorale.
 struct Software {
-  double launch = 0;           // s of the host thread per kernel launch
-  double micro_batch = 0;      // s of the host thread per micro-batch, in addition to launches
-  int parameter_hooks = 0;     // launches per parameter of a block and micro-batch, in addition to kernels
-  double message = 0;          // s from the arrival of a message between stages to the start of the next kernel
-  double call = 0;             // s: delay of each collective of tp
-  bool overlaps_calls = true;  // collectives of tp run at the same time as products, if the step allows it
-  double hidden_calls = 0;     // the fraction of such a collective that is hidden behind tiles of products
+  double launch = 0;           // host-thread time per kernel launch, in s
+  double micro_batch = 0;      // host-thread time per micro-batch in addition to launches, in s
+  int parameter_hooks = 0;     // additional launches per micro-batch for each parameter of a block
+  double message = 0;          // time from the arrival of a message between stages to the start of the next kernel, in s
+  double call = 0;             // delay of each tensor-parallel (tp) collective, in s
+  bool overlaps_calls = true;  // tp collectives overlap with matrix products, if the step allows it
+  double hidden_calls = 0;     // the fraction of a tp collective that is hidden behind tiles of matrix products
   bool fused_attention = true;
-  int fused_softmax_heads = 0;          // unfused: softmax is a single kernel only if samples·heads is a multiple of this
-                                        // value
-  bool recomputes_attention = false;    // unfused: the backward pass recomputes scores
-  bool fused_sums = true;               // products accumulate directly into gradients; false: a separate kernel adds them
-  double logit_bytes = 0;               // bytes read and written per logit, in addition to the bytes of the step
-  bool splits_messages = false;         // each tp rank sends a part of a message, and the receivers gather the parts
-  bool gathers_ahead = false;           // ZeRO-1 and 2 gather parameter values during the next step
-  bool hides_messages = false;          // messages between stages add no time to the step
-  int call_adapters = 0;                // network adapters that a collective uses on a host; 0: all adapters of its ranks
+  int fused_softmax_heads = 0;        // without fused attention, the softmax is a single kernel only if samples·heads is a
+                                      // multiple of this number
+  bool recomputes_attention = false;  // without fused attention, the backward pass recomputes scores
+  bool fused_sums = true;             // whether matrix products accumulate directly into gradients; otherwise a separate
+                                      // kernel adds them
+  double logit_bytes = 0;             // bytes read and written per logit, in addition to the bytes of the step
+  bool splits_messages = false;       // each tp rank sends a part of a message, and the receivers gather the parts
+  bool gathers_ahead = false;         // ZeRO-1 and 2 gather parameter values during the next step
+  bool hides_messages = false;        // messages between stages add no time to the step
+  int call_adapters = 0;              // number of network adapters that a collective uses on a host, or 0 if it uses all
+                                      // adapters of its ranks
   bool scatters_by_all_reduce = false;  // a reduce_scatter sends as many bytes as an all_reduce
 };
 

@@ -151,7 +151,7 @@ double round_step(double least) {
 std::string human_seconds(double seconds) {
   if (!std::isfinite(seconds) || seconds > 1e15) return fmt::format("{} s", seconds);
   if (seconds < 0) return "-" + human_seconds(-seconds);
-  // A value that would print as 1000 uses the next unit.
+  // A value that would be printed as 1000 is printed in the next unit.
   if (seconds < 999.5e-9) return fmt::format("{:.0f} ns", seconds * 1e9);
   if (seconds < 999.5e-6) return fmt::format("{:.3g} µs", seconds * 1e6);
   if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
@@ -183,7 +183,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  // A one-letter word has no neighbors. A word of two or three letters has only neighbors at distance one.
+  // A one-letter word has no neighbors. The neighbors of a word of two or three letters are at distance one.
   const std::size_t farthest = word.size() < 4 ? word.size() / 2 : std::max<std::size_t>(2, word.size() / 3);
   std::size_t best_distance = farthest + 1;
   for (const std::string& candidate : candidates)

@@ -18,10 +18,12 @@ std::string either(const std::vector<std::string>& parts);  // "a, b or c"
 std::string trim(std::string_view text);
 std::string on_one_line(std::string_view text);           // "what\n why" → "what; why", for an error inside an error
 std::string lower(std::string text);                      // ASCII
-std::optional<bool> parse_switch(std::string_view text);  // true, yes, on, 1; false, no, off, 0
+std::optional<bool> parse_switch(std::string_view text);  // true for "true", "yes", "on" and "1"; false for "false", "no",
+                                                          // "off" and "0"
 std::string replace_all(std::string text, char from, char to);
 
-std::string first_columns(std::string_view text, int columns);  // counts code points, so it never cuts inside a "µ"
+std::string first_columns(std::string_view text, int columns);  // counts code points, so it never splits a multi-byte
+                                                                // character
 
 std::string human_bytes(std::int64_t bytes);                     // 1536 → "1.5 KiB"
 std::optional<std::int64_t> parse_bytes(std::string_view text);  // "1.5K" or "1.5KiB" → 1536; whole bytes only
@@ -31,7 +33,8 @@ double round_step(double least);  // returns the smallest value ≥ `least` that
 
 // Returns the candidate with the smallest edit distance, or "" if no candidate is near enough.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-// Returns the fix line for an unknown word: `did you mean "ring"?`, or `otherwise` if no candidate is near.
+// Returns the suggestion line of the error for an unknown word: `did you mean "ring"?`, or `otherwise` if no candidate is
+// near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, std::string_view otherwise);
 
 }  // namespace chorale

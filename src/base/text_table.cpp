@@ -42,7 +42,8 @@ struct Form {
   }
 };
 
-// Returns the smallest number of leading columns, fewer than all, that distinguishes all rows; 1 if there is none.
+// Returns the smallest number of leading columns that distinguish all rows. Returns 1 if no number smaller than the number
+// of all columns suffices.
 std::size_t columns_that_name_rows(const std::vector<std::vector<std::string>>& rows, std::size_t columns) {
   for (std::size_t names = 1; names < columns; ++names) {
     std::set<std::vector<std::string>> seen;
@@ -52,7 +53,7 @@ std::size_t columns_that_name_rows(const std::vector<std::vector<std::string>>& 
   return 1;
 }
 
-constexpr std::size_t least_words = 32;  // minimum width of a text cell that may be broken
+constexpr std::size_t least_words = 32;  // minimum width of a text cell that is broken between words
 
 std::size_t width_of(const std::vector<Form>& forms, const std::vector<std::size_t>& block) {
   std::size_t width = 0;
@@ -61,8 +62,8 @@ std::size_t width_of(const std::vector<Form>& forms, const std::vector<std::size
 }
 
 // Splits the columns into blocks, each with as many columns as fit side by side. Every block begins with the columns that
-// identify the rows, or with only the first column if those leave no room. A text cell at the end of a block may be too
-// wide; print_row() breaks it.
+// identify the rows, or with only the first column if the identifying columns leave no space. A text cell at the end of a
+// block can be too wide; print_row() breaks it.
 std::vector<std::vector<std::size_t>> blocks_that_fit(const std::vector<Form>& forms, std::size_t names,
                                                       std::size_t columns) {
   std::vector<std::vector<std::size_t>> blocks(1);
@@ -152,7 +153,7 @@ std::string TextTable::csv() const {
 
 std::string TextTable::json() const {
   auto array = nlohmann::ordered_json::array();
-  std::vector<bool> has_words(columns_.size());  // in a column without words, an empty cell is an unknown number
+  std::vector<bool> has_words(columns_.size());  // in a column without text, an empty cell is an unknown number
   for (const auto& row : rows_)
     for (std::size_t c = 0; c < row.size(); ++c) has_words[c] = has_words[c] || (!row[c].empty() && !is_number(row[c]));
   for (const auto& row : rows_) {

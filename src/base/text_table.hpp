@@ -20,7 +20,7 @@ class TextTable {
   void add(std::vector<std::string> cells);
 
   static const std::vector<std::string>& formats();  // text, csv, json, md
-  // columns: the width that the text must fit; 0: no limit.
+  // `columns` is the width that the text must fit, or 0 if there is no limit.
   std::string print(const std::string& format, std::size_t columns = screen_columns()) const;
   std::string html() const;  // a <table> for the report
 

@@ -1,5 +1,5 @@
-// The processor time of this thread. Other programs change the processor time of a thread little, even if they share its
-// core.
+// The processor time of this thread. The processor time of a thread is hardly affected by other programs, even if they use
+// the same core.
 #pragma once
 #include <ctime>
 

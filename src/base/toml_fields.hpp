@@ -18,7 +18,7 @@ namespace chorale {
 struct FieldsFile {
   std::string name;         // the name that the user gave
   std::string kind;         // "machine file"
-  std::string how_to_mend;  // the third line of errors
+  std::string how_to_mend;  // the third line of each error, which suggests a fix
 };
 
 // One table of a file. The parsed table must outlive this object. finish() refuses keys that have not been read.
@@ -56,7 +56,7 @@ class TomlFields {
   std::int64_t integer(const char* key, double least, double most, std::int64_t missing) {
     return has(key) ? integer(key, least, most) : missing;
   }
-  // Reads a string that must be one of these. Returns the first of these if the key is missing.
+  // Reads a string that must be one of `texts`. Returns texts.front() if the key is missing.
   std::string choice(const char* key, const std::vector<std::string>& texts) {
     const std::string text = has(key) ? this->text(key) : texts.front();
     if (std::find(texts.begin(), texts.end(), text) == texts.end())
@@ -95,8 +95,7 @@ class TomlFields {
     return TomlFields(*node.as_table(), section_ + key + ".", file_);
   }
 
-  // Refuses keys that have not been read. also_known: keys that are suggested for a wrong key, in addition to those that
-  // were read.
+  // Refuses keys that have not been read. For a misspelled key, suggests a key that was read or a key in also_known.
   void finish(const std::vector<std::string>& also_known = {}) {
     for (const auto& [key, node] : table_)
       if (const std::string name{std::string_view(key)}; !read_.contains(name)) {

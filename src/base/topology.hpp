@@ -1,4 +1,5 @@
-// The hosts of a run's ranks. Code that depends on this takes a Topology as an argument, so tests can pass any topology.
+// The hosts of a run's ranks. Code that depends on the topology takes a Topology as an argument, so tests can pass any
+// topology.
 #pragma once
 #include <span>
 #include <string>

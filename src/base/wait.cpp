@@ -29,7 +29,7 @@ namespace detail {
 namespace {
 
 // Returns a pending request to stop, which is a blocked signal (signals.hpp) that has not been read yet. Returns 0 if there
-// is none.
+// is no such request.
 int unread_request_to_stop() {
   sigset_t unread;
   sigpending(&unread);
@@ -42,7 +42,7 @@ int unread_request_to_stop() {
 
 void Idler::idle() {
   // longest_sleep limits each sleep. Ranks that share a core often wait for each other, so a sleeping rank delays every rank
-  // that waits for it. stop_seconds is longer than one training step should take.
+  // that waits for it. stop_seconds should exceed the duration of a training step.
   constexpr double first_sleep = 50e-6, longest_sleep = 200e-6, stop_seconds = 120;
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;

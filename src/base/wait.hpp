@@ -1,5 +1,5 @@
 // wait_until is the function in which Chorale waits for other ranks. (Set-up also waits in polling_barrier and inside MPI,
-// see mpi.hpp.) wait_until polls the condition, which may itself make progress. Between polls, wait_until spins, then
+// see mpi.hpp.) wait_until polls the condition, which can itself make progress. Between polls, wait_until spins, then
 // yields, then sleeps, so that eight ranks on two cores still make progress. A deadline turns a hang into an error that
 // names the awaited event. A wait also ends with an error if it makes no progress for 120 s after a request to stop
 // (signals.hpp). The reason is that the code that normally reads such requests cannot run during the wait. The clock is
@@ -8,7 +8,7 @@
 //   polls     0 ……………… spins ……………… spins + yields ………………… deadline
 //             busy-wait    sched_yield         sleep 50 → 200 µs        Error, exit 4
 //
-// Cost: a spin costs one poll and one pause. The clock is first read after the spins.
+// A spin costs one poll and one pause. The clock is first read after the spins.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,7 @@ struct Waiting {
   double timeout_seconds = 60;
   int spins = 2000;  // set to 0 if there are more ranks than cores, because a spinning rank delays the peer it waits for
   int yields = 200;
-  std::function<void()> on_idle = {};  // called at each sleep; may throw to end the wait (a peer died)
+  std::function<void()> on_idle = {};  // called at each sleep; can throw to end the wait, for example after a peer died
   // Returns a counter of the progress made by polling. If the counter changes, the wait yields again and gets a new
   // deadline.
   std::function<std::uint64_t()> moved = {};
@@ -53,8 +53,8 @@ class Idler {
   const Waiting& how_;
   const char* what_;
   std::source_location where_;
-  double started_ = -1, asked_ = -1;  // start of the wait or time of the latest progress; time at which a request to stop
-                                      // was first seen
+  double started_ = -1, asked_ = -1;  // `started_` is the start of the wait or the time of the latest progress; `asked_` is
+                                      // the time at which a request to stop was first seen
   int idles_ = 0;
   std::uint64_t moved_ = 0, watched_ = 0;
 };

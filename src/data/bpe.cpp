@@ -47,15 +47,16 @@ Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
 }
 
 // Repeatedly merges the leftmost occurrence of the earliest learned pair, until no pair can be merged. A heap holds the
-// mergeable pairs. The heap can also hold stale pairs, whose tokens are already merged. Cost: O(n log n) for a piece of n
-// bytes.
+// mergeable pairs. The heap can also hold stale pairs, whose tokens are already merged. Cost: O(n log n) for a pre-token of
+// n bytes.
 std::vector<std::int32_t> Tokenizer::encode_piece(std::string_view piece) const {
   if (const auto whole = whole_.find(std::string(piece)); whole != whole_.end()) return {whole->second};
   const auto merge_of = [&](std::int32_t left, std::int32_t right) {
     const auto found = merge_of_pair_.find(key_of(left, right));
     return found == merge_of_pair_.end() ? -1 : found->second;
   };
-  std::vector<std::int32_t> tokens(piece.size());  // −1: merged into a token on its left
+  std::vector<std::int32_t> tokens(piece.size());  // one entry per byte, which is −1 if the byte belongs to a token on its
+                                                   // left
   std::transform(piece.begin(), piece.end(), tokens.begin(),
                  [&](char c) { return parts_.of_byte[static_cast<unsigned char>(c)]; });
   std::vector<std::size_t> before(tokens.size()), after(tokens.size());
@@ -94,8 +95,8 @@ const AddedToken* Tokenizer::added_at(std::string_view text, std::size_t place) 
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const std::function<void(std::size_t)>& progress) const {
-  constexpr std::size_t longest_kept = 64;  // in bytes; the tokens of pieces up to this length are cached, because pieces
-                                            // repeat
+  constexpr std::size_t longest_kept = 64;  // in bytes; if a pre-token is not longer than this, its tokens are cached,
+                                            // because pre-tokens repeat
   std::unordered_map<std::string_view, std::vector<std::int32_t>> known;
   std::vector<std::int32_t> tokens;
   std::size_t count = 0;

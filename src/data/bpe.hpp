@@ -1,10 +1,10 @@
-// Tokenizers convert text to tokens and back. Every byte sequence survives the round trip unchanged.
+// Tokenizers convert text to tokens and back. Decoding the tokens of any byte sequence returns the same bytes.
 //
 // Byte-level byte-pair encoding (Sennrich et al. 2016; GPT-2) starts with a vocabulary of the 256 bytes. Training then
-// repeatedly adds the most frequent pair of adjacent tokens. Encoding merges pairs within pieces of the text
-// (pretokenizer.hpp), in the order in which the pairs were learned. Vocabularies made by train_bpe number the bytes first
-// and then the result of each merge. Vocabularies from Hugging Face number tokens differently and may have added tokens. An
-// added token is a word such as <|endoftext|> that becomes one token wherever it appears in a text.
+// repeatedly adds the most frequent pair of adjacent tokens. Encoding merges pairs in the order in which they were learned,
+// and only within the pre-tokens of the text (pretokenizer.hpp). Vocabularies made by train_bpe number the bytes first and
+// then the result of each merge. Vocabularies from Hugging Face number tokens differently and can have added tokens. An
+// added token is a string such as <|endoftext|> that becomes one token wherever it appears in a text.
 //
 //   named("bytes")             one token per byte
 //   named("english.bpe")       a file in tokenizer.json's format, such as train-bpe writes
@@ -31,13 +31,14 @@ struct AddedToken {
 // The data of a tokenizer.
 struct TokenizerParts {
   std::vector<std::string> bytes;                        // the bytes of each token; "" if no token has this id
-  std::array<std::int32_t, 256> of_byte;                 // the token of each single byte
+  std::array<std::int32_t, 256> of_byte;                 // indexed by byte: the token of that byte
   std::vector<std::array<std::int32_t, 2>> merges = {};  // the pairs to merge, in order of priority
   std::vector<std::int32_t> made = {};                   // the token that results from each merge
   std::vector<AddedToken> added = {};
   std::vector<std::int32_t> opening = {};  // tokens added before every text, such as <|begin_of_text|>
   Cut cut = Cut::gpt2;
-  bool whole_first = false;  // a piece that is itself a token is not split, even if the merges would give a different result
+  bool whole_first = false;  // a pre-token that is itself a token is not split, even if the merges would give a different
+                             // result
 };
 
 class Tokenizer {
@@ -72,9 +73,9 @@ class Tokenizer {
   std::array<std::vector<AddedToken>, 256> added_;       // indexed by first byte, longest first
 };
 
-// Learns merges until the vocabulary is full or no pair occurs twice. If two pairs are equally frequent, the smaller pair is
-// merged. Takes seconds for a book: each distinct piece is stored once with its count, and a merge accesses only the pieces
-// that contain its pair.
+// Learns merges until the vocabulary is full or no pair occurs twice. If two pairs are equally frequent, the pair with the
+// smaller token ids is merged first. Training on a book takes seconds: each distinct pre-token is stored once with its
+// count, and a merge accesses only the pre-tokens that contain the merged pair.
 Tokenizer train_bpe(std::string_view text, std::int64_t vocabulary, const std::function<void(std::int64_t)>& progress = {});
 
 }  // namespace chorale

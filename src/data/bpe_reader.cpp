@@ -35,7 +35,7 @@ class BpeReader {
     for (const auto& [word, number] : words.items()) {
       const std::int32_t token = checked(number, word);
       token_of_[word] = token;
-      place(token, bytes_of_word(word).value_or(word));  // a special token may contain any characters
+      place(token, bytes_of_word(word).value_or(word));  // a special token can contain any characters
     }
     for (int byte = 0; byte < 256; ++byte) {
       const auto found = token_of_.find(readable(std::string(1, static_cast<char>(byte))));
@@ -93,7 +93,8 @@ class BpeReader {
   std::map<std::string, std::int32_t> token_of_;
 };
 
-// Returns the steps of a processor: the members of a "Sequence", the single step itself, or none if it is null.
+// Returns the steps of a processor: the members if the processor is a "Sequence", no steps if it is null, and otherwise the
+// processor itself.
 std::vector<Json> listed(const Json& value, const char* members) {
   if (value.is_null()) return {};
   if (value.value("type", "") != "Sequence") return {value};
@@ -133,7 +134,7 @@ Cut cut_of(const Json& pre_tokenizer, const std::string& name) {
   return digits ? Cut::digits : *cut;
 }
 
-// Returns the tokens that a post-processor adds before a text. The step "ByteLevel" adds none.
+// Returns the tokens that a post-processor adds before a text. The step "ByteLevel" adds no tokens.
 std::vector<std::int32_t> opening_of(const Json& post_processor, const std::string& name) {
   std::vector<std::int32_t> opening;
   for (const Json& step : listed(post_processor, "processors")) {

@@ -1,5 +1,5 @@
 // GPT-2's byte alphabet, which tokenizer files use to write tokens. Printable bytes are written as themselves. All other
-// bytes are written as code points from 256 on (a space is Ġ). So every token is a readable word.
+// bytes are written as code points from 256 on (a space is Ġ). Thus, every token is printable text.
 #pragma once
 #include <optional>
 #include <string>

@@ -17,7 +17,7 @@ std::optional<TokenType> type_of(std::uint8_t code) {
     case 4: return TokenType::i32;
     case 5: return TokenType::i64;
     case 8: return TokenType::u16;
-    default: return {};  // codes 6 and 7 are floating types
+    default: return {};  // codes 6 and 7 are floating-point types
   }
 }
 
@@ -58,7 +58,7 @@ struct Index {
   std::vector<std::int64_t> documents;  // the result of megatron_documents()
 };
 
-// there: the size of FILE.bin in bytes, if the index is to be checked against it.
+// `there` is the size of FILE.bin in bytes, if the index must be checked against this size.
 Index read_index(const std::filesystem::path& path, std::optional<std::int64_t> there) {
   const MappedFile file(path);
   IndexReader reader(path.string(), file.bytes());

@@ -4,7 +4,7 @@
 //
 //   "MMIDIDX\0\0"  version: u64 = 1  type of tokens: u8  sequences: u64  document bounds: u64
 //   length of each sequence: i32 × sequences
-//   byte of each sequence in FILE.bin: i64 × sequences
+//   byte offset of each sequence in FILE.bin: i64 × sequences
 //   first sequence of each document, and the end: i64 × document bounds
 #pragma once
 #include "src/data/token_file.hpp"

@@ -18,7 +18,7 @@ std::size_t contraction(std::string_view text, bool any_case) {
   return 0;
 }
 
-// Returns the end of the run of characters of this kind that starts at `from`.
+// Returns the end of the longest sequence of characters of kind `kind` that starts at `from`.
 std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
   while (from < text.size()) {
     const Character c = character_at(text, from);
@@ -30,7 +30,7 @@ std::size_t run(std::string_view text, std::size_t from, CharacterKind kind) {
 
 // Returns the length of the match of \s+(?!\S)|\s+ in a text that starts with white space. The match is the text's first run
 // of white space. If other text follows the run, the last character of the run is not matched, because it belongs to the
-// next piece. A run of a single character is always matched.
+// next pre-token. A run of a single character is always matched.
 std::size_t spaces(std::string_view text) {
   std::size_t end = 0, before_last = 0;
   while (end < text.size()) {

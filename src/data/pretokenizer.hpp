@@ -1,8 +1,8 @@
-// Splits a text into pieces. BPE merges never cross the end of a piece. Published vocabularies include a regular expression
-// that splits the text. Hand-written scanners implement these expressions:
+// Splits a text into pre-tokens ("pieces"). BPE merges never cross the end of a pre-token. A published vocabulary includes a
+// regular expression that defines the split. Hand-written scanners implement these expressions:
 //
 //   gpt2     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-//   digits   every number character is a piece; the text between numbers is split as by gpt2
+//   digits   every number character is a pre-token; the text between numbers is split as by gpt2
 //   llama3   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
 //            |\s*[\r\n]+|\s+(?!\S)|\s+
 //
@@ -16,7 +16,7 @@ namespace chorale {
 
 enum class Cut : std::uint8_t { gpt2, digits, llama3 };
 
-// Iterates over the pieces of a text. The concatenation of all pieces is the text.
+// Iterates over the pre-tokens (pieces) of a text. The concatenation of all pre-tokens is the text.
 class Pieces {
  public:
   explicit Pieces(std::string_view text, Cut cut = Cut::gpt2) : rest_(text), cut_(cut) {}
@@ -27,7 +27,7 @@ class Pieces {
 
   std::string_view rest_;
   Cut cut_;
-  std::size_t before_number_ = 0;  // number of bytes to the next number or the end; 0: unknown
+  std::size_t before_number_ = 0;  // number of bytes to the next number or the end, or 0 if it is unknown
 };
 
 }  // namespace chorale

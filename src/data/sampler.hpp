@@ -1,6 +1,7 @@
-// The order of samples. The index of a run's k-th sample is a pure function of the seed, k, the number of samples in the
-// data and the held-out fraction. The function needs no tables or state and does not depend on the rank. A checkpoint stores
-// a single number, the count of consumed samples. A run resumed on any number of ranks continues with the next sample.
+// The order in which a run visits the samples of its data. The index of a run's k-th sample is a pure function of the seed,
+// k, the number of samples in the data and the held-out fraction. The function needs no tables or state and does not depend
+// on the rank. A checkpoint stores a single number, the count of consumed samples. A run resumed on any number of ranks
+// continues with the next sample.
 //
 //   all samples   0 ……………………………… training()  …… total       the last samples are held out for validation
 //   epoch e       a permutation of [0, training()), keyed by (seed, e)
@@ -13,7 +14,7 @@ namespace chorale {
 // as many bits as an index needs, rounded up to an even number. Each round swaps the two halves of these bits and XORs one
 // half with a Philox number derived from the other half. A round can be inverted, so the network is a bijection. A result
 // outside [0, size) is passed through the network again (cycle walking, Black & Rogaway 2002). On average, an index needs
-// fewer than four passes. A value takes about 0.2 µs.
+// fewer than four passes. Computing one element of the permutation takes about 0.2 µs.
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::uint32_t number);
@@ -32,9 +33,9 @@ class Sampler {
 
   std::int64_t training() const { return training_; }
   std::int64_t validation() const { return samples_ - training_; }
-  std::int64_t training_sample(std::int64_t consumed) const;  // the next sample after `consumed` samples
-  std::int64_t validation_sample(std::int64_t index) const;   // the validation samples in order; restarts after the last
-                                                              // sample
+  std::int64_t training_sample(std::int64_t consumed) const;  // index of the sample to train on after `consumed` samples
+  std::int64_t validation_sample(std::int64_t index) const;   // visits the validation samples in order; restarts after the
+                                                              // last sample
   std::int64_t epoch(std::int64_t consumed) const { return consumed / training_; }
 
  private:

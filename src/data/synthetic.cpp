@@ -16,7 +16,7 @@ constexpr double exponent = 2;
 
 struct Rule {
   double probability;
-  bool from_title;  // true: the title determines the class; false: the last token does
+  bool from_title;  // whether the title determines the class; otherwise the last token does
 };
 constexpr Rule rules[] = {{0.35, false}, {0.20, false}, {0.10, false}, {0.25, true}, {0.10, true}};
 constexpr double from_titles = 0.35;  // the total probability of the two title rules

@@ -102,7 +102,7 @@ void StoredTokens::each(std::int64_t first, std::int64_t last, Work work) const 
   const auto with = [&]<class T>(T) {
     const std::byte* from = file_.bytes().data() + first_;
     for (std::int64_t i = first; i < last; ++i) {
-      T token;  // copied with memcpy, because tokens in a file may be unaligned
+      T token;  // copied with memcpy, because tokens in a file can be unaligned
       std::memcpy(&token, from + i * static_cast<std::int64_t>(sizeof token), sizeof token);
       if (!work(i, static_cast<std::int64_t>(token))) return;
     }
@@ -146,7 +146,7 @@ void StoredTokens::require_below(std::int64_t vocabulary) const {
 }
 
 StoredTokens open_tokens(const fs::path& path) {
-  // `path` may also be the prefix that Megatron uses.
+  // `path` can also be a Megatron-LM path prefix, without an extension.
   for (fs::path index : {fs::path(path).replace_extension(".idx"), fs::path(path.string() + ".idx")})
     if (fs::exists(index)) return open_megatron(index);
   return open_llm_c(path);

@@ -29,7 +29,8 @@ std::int64_t size_of(TokenType type);
 
 class StoredTokens final : public TokenSource {
  public:
-  // Holds `count` tokens that start at byte `first`. The caller has checked that the file contains them.
+  // Holds `count` tokens that start at byte `first`. The caller must have checked that the file contains all of these
+  // tokens.
   StoredTokens(std::string name, MappedFile file, TokenType type, std::int64_t first, std::int64_t count);
 
   std::string name() const override { return name_; }
@@ -38,7 +39,8 @@ class StoredTokens final : public TokenSource {
   void read(std::int64_t sample, std::span<std::int32_t> out) const override;
   void tokens(std::int64_t first, std::span<std::int32_t> out) const;
 
-  // Throws a usage error if a token is outside this vocabulary. The error names the first such token and its position.
+  // Throws a usage error if a token is outside a vocabulary of this size. The error names the first such token and its
+  // position.
   void require_below(std::int64_t vocabulary) const;
 
  private:
@@ -51,14 +53,14 @@ class StoredTokens final : public TokenSource {
   std::int64_t first_, count_, vocabulary_ = 0;
 };
 
-// Opens a file and detects its format. The format is Megatron's if an .idx file with the same name exists. Its extension
-// .idx replaces the extension of the path, or is appended to the path.
+// Opens a file and detects its format. The format is Megatron-LM's if there is an index file whose name is the path with the
+// extension .idx. The extension .idx replaces the extension of the path, or is appended to the path.
 StoredTokens open_tokens(const std::filesystem::path& path);
 
 // Writes llm.c's format. The file appears under its name only after it is complete.
 void write_tokens(const std::filesystem::path& path, std::span<const std::int32_t> tokens);
 
-// Writes under a temporary name and then renames the file, so that readers never see an incomplete file.
+// Writes a file under a temporary name and then renames it, so that readers never see an incomplete file.
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// Fills the buffers of a batch with samples of a source of tokens (chorale/data.hpp).
+// Fills the buffers of a batch with samples from a token source (chorale/data.hpp).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace chorale {
 
-// Reads these samples into the rows. `documents`: where documents begin; by default a sample is one document.
+// Reads `samples` into the rows of a batch. `documents`: the document boundaries; by default, each sample is a single
+// document.
 void fill_batch(const TokenSource& source, std::span<const std::int64_t> samples, std::int64_t sequence,
                 const SampleRows& rows, const Documents& documents = {});
 

@@ -29,8 +29,8 @@ constexpr float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqr
   return __builtin_fmaf(t * share * (1.0f - share), slope * __builtin_fmaf(3 * cubic * t, t, 1.0f), share);
 }
 
-// Iteration i reads only element i of its inputs, and then writes element i of its output, so dx may be the same array as
-// dy. ivdep tells GCC that the iterations are independent.
+// Iteration i reads only element i of its inputs, and then writes element i of its output, so `dx` can be the same array as
+// `dy`. The pragma `ivdep` tells GCC that the iterations are independent.
 template <class T>
 void gelu_values(const T* x, T* y, std::int64_t count) {
 #pragma GCC ivdep
@@ -39,7 +39,7 @@ void gelu_values(const T* x, T* y, std::int64_t count) {
 
 // bf16 has only 65,536 values, so their results are stored in a table. A lookup takes half the time of the computation,
 // because most inputs have one of a few thousand values, and the entries of these values stay in the L1 cache. The results
-// are bit-identical to those of the loops for other types.
+// are bit-identical to the results of the loops for other types.
 template <class Entry, class Function>
 std::vector<Entry> table_of(Function f) {
   std::vector<Entry> table(1 << 16);

@@ -4,7 +4,7 @@
 //   gelu      y = x/2 · (1 + tanh(√(2/π)·(x + 0.044715 x³)))                        x, y [rows, n]
 //   swiglu    y = gate·sigmoid(gate) · up     x [rows, n/block, 2, block]: adjacent gate and up blocks; y [rows, n]
 //
-// In gelu_backward, dx may be the same tensor as dy.
+// In gelu_backward, dx can be the same tensor as dy.
 #pragma once
 #include "src/math/queue.hpp"
 

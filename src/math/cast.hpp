@@ -1,5 +1,5 @@
-// Converts flat vectors between floating types, and adds flat vectors. A conversion rounds each element once, to nearest
-// even. Conversion and addition are memory-bound.
+// Converts flat vectors between floating-point types, and adds flat vectors. A conversion rounds each element once, to
+// nearest even. Conversion and addition are memory-bound.
 #pragma once
 #include <bit>
 #include <concepts>
@@ -11,9 +11,9 @@ namespace chorale {
 void cast(const Slice& from, const Slice& to, const Queue& queue);
 void add(const Slice& from, const Slice& to, const Queue& queue);  // to += from; both slices have the same type
 
-// Converts f64 to f32 with rounding to odd: the last bit records whether any lower bits were cut off. Rounding the result to
-// 16 bits then gives the correctly rounded value. If both steps rounded to nearest, the result could be the neighboring
-// value.
+// Converts f64 to f32 with rounding to odd: the last bit records whether any nonzero lower bits were discarded. Rounding the
+// result to 16 bits then gives the correctly rounded value. If both steps rounded to nearest, the result could be the
+// neighboring value.
 constexpr float to_odd(double value) {
   const auto near = static_cast<float>(value);
   const auto bits = std::bit_cast<std::uint32_t>(near);

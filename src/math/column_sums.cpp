@@ -12,9 +12,9 @@
 namespace chorale {
 namespace {
 
-// Number of columns per block. The sums of a block (two per column, 16 KiB) stay in the L1 cache while all rows are read.
-// The rows of most models fit into one or two blocks, so they are read in long contiguous runs. Processors prefetch such
-// runs. With shorter runs, f32 sums took twice as long.
+// Number of columns per block. The sums of a block (two per column, 16 KiB) stay in the L1 cache while all rows are read. In
+// most models, a row fits into one or two blocks, so rows are read in long contiguous runs, which processors prefetch. With
+// shorter runs, f32 sums took twice as long.
 constexpr std::int64_t block = 2048;
 
 template <class Body>

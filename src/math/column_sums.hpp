@@ -1,7 +1,7 @@
-// Sums over tokens, column by column: the gradients of biases, norms and tables. dy and x are [rows, n] of a floating type.
-// On the host, f32 sums run from the first row to the last. Threads split the columns, so results do not depend on the
-// number of threads. f64 sums use the plain loops of reference/sums.hpp. Column sums are memory-bound; dy and x are each
-// read once.
+// Sums over tokens, column by column: the gradients of biases, norms and tables. `dy` and `x` have the shape [rows, n] and a
+// floating-point type. On the host, f32 sums run from the first row to the last. Threads split the columns, so results do
+// not depend on the number of threads. f64 sums use the plain loops of reference/sums.hpp. Column sums are memory-bound; dy
+// and x are each read once.
 #pragma once
 #include "src/math/queue.hpp"
 
@@ -10,7 +10,8 @@ namespace chorale {
 // db[n] += Σ dy
 void add_columns(const Tensor& dy, const Tensor& db, const Queue& queue);
 
-// dgain[n] += Σ dy·(x − mean)·rstd, dshift[n] += Σ dy; stats [rows, 2]: mean and rstd, in the type of dgain
+// dgain[n] += Σ dy·(x − mean)·rstd, dshift[n] += Σ dy. Each row of `stats` [rows, 2] holds mean and rstd, in the type of
+// `dgain`.
 void add_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& stats, const Tensor& dgain, const Tensor* dshift,
                         const Queue& queue);
 

@@ -1,5 +1,5 @@
 // Combines two elements with a reduction operator. The results are bit-identical on the host and on a device. reduction.hpp
-// defines them.
+// documents the operators.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,8 @@ constexpr bool is_small = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 template <class T>
 using Wide = std::conditional_t<is_small<T>, float, T>;  // the type in which elements of type T are reduced
 
-template <class T>  // the type in which T is divided; the divisor (number of ranks) might not fit in a small integer type
+template <class T>  // the type in which T is divided; the divisor (the number of ranks) might not fit in a small integer
+                    // type
 using Quotient = std::conditional_t<std::is_integral_v<T>, std::int64_t, Wide<T>>;
 
 template <class T>

@@ -13,8 +13,8 @@
 namespace chorale {
 namespace {
 
-// Maps floats to integers of the same order, with NaN above all other values. An integer maximum does not depend on the
-// search order. A float maximum depends on the search order if there are NaNs or zeros of both signs.
+// Maps floats to integers that have the same order, with NaN above all other values. An integer maximum does not depend on
+// the search order. A float maximum depends on the search order if there are NaNs or zeros of both signs.
 template <class T>
 Statistic<T> row_maximum(const T* x, std::int64_t columns) {
   using Wide = Statistic<T>;
@@ -38,7 +38,7 @@ Statistic<T> row_maximum(const T* x, std::int64_t columns) {
 double natural_log(double x) { return std::log(x); }
 float natural_log(float x) { return math::log(x); }
 
-// Computes the complete row as if it did not contain the target, then recomputes the target's element from its logit
+// First computes the complete row as if it did not contain the target. Then recomputes the target's element from its logit
 // (`hit`).
 template <class T>
 void row_gradient(T* x, float maximum, float sum, std::int64_t columns, std::int64_t target, float scale) {

@@ -1,14 +1,15 @@
-// Cross entropy over a vocabulary. A rank may hold only the logits of the vocabulary entries [first, first + columns).
+// Cross entropy over a vocabulary. A rank can hold a part of the vocabulary: the logits of the entries [first, first +
+// columns).
 //
 //   maxima[row]  = max_j logits[row,j]                                       reduced over ranks by MAX
 //   sums[row]    = Σ_j exp(logits[row,j] − maxima[row])                      Numerics::sum_exponentials; summed over ranks
-//   hits[row]    = the target's logit: logits[row, target − first]           0 on ranks that lack it; summed over ranks
+//   hits[row]    = the target's logit: logits[row, target − first]           0 on other ranks; summed over ranks
 //   losses[row]  = log(sums) + maxima − hits, 0 for a masked row
 //   logits[row]  ← (exp(logits − maxima)/sums − [j = target − first])·scale, 0 for a masked row
 //
-// Targets are i32; −1 masks a row. maxima, hits and losses are f32 (f64 for f64 logits). `sums` has the type
-// Numerics::gradient_type. An element q of `sums` represents the value q·unit, where `unit` is 1 for floats and the
-// fixed-point unit for integers.
+// Targets are i32; −1 masks a row. The tensors `maxima`, `hits` and `losses` are f32, or f64 for f64 logits. `sums` has the
+// type that Numerics::gradient_type() returns. An element q of `sums` represents the value q·unit, where `unit` is 1 for
+// floats and the fixed-point unit for integers.
 #pragma once
 #include "src/math/queue.hpp"
 

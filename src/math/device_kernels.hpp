@@ -1,6 +1,6 @@
 // A table of a device's kernels. For each host function that takes a Queue, the table has a function with the same
-// signature. The CUDA plugin fills the table. The host function checks shapes and types. If the queue has a device, it then
-// calls the device's function instead of running loops on the host:
+// signature. The CUDA plugin fills the table. The host function checks shapes and types. If the queue has a device, the host
+// function then calls the device's function instead of running loops on the host:
 //
 //   gelu_forward(x, y, queue) ── checks ──┬── on a device ──▶ device->gelu_forward(x, y, queue) enqueues the kernel
 //                                         └── on the host ──▶ loops in gelu_forward
@@ -32,7 +32,8 @@ inline constexpr std::size_t most_addends = 256;  // number of sources in one de
                                                   // pointers
 
 struct DeviceKernels {
-  // Copies between host and device or within either, in stream order. `wait` returns after all work in the stream is done.
+  // copy() copies between host and device, or within one of them, in stream order. wait() returns after all work in the
+  // stream is done.
   void (*copy)(void* to, const void* from, std::int64_t bytes, const Queue& queue);
   void (*clear)(void* place, std::int64_t bytes, const Queue& queue);
   void (*wait)(const Queue& queue);
@@ -68,15 +69,15 @@ struct DeviceKernels {
   decltype(&chorale::adamw) adamw;
   decltype(&chorale::sgd) sgd;
   decltype(&chorale::cast) cast;
-  decltype(&chorale::number_rows) number_rows;  // waits for the device; does not count drops
+  decltype(&chorale::number_rows) number_rows;  // waits for the device; does not count dropped choices
   decltype(&chorale::count_choices) count_choices;
   decltype(&chorale::routing_gradient) routing_gradient;
   decltype(&chorale::take_rows) take_rows;
   decltype(&chorale::add_slots) add_slots;
   decltype(&chorale::weight_gradients) weight_gradients;
 
-  // The functions of routing.hpp. Here route() fills tensors of `routing` that are already allocated. number_rows() sets
-  // `places` and `counts`.
+  // The functions of routing.hpp. In this table, route() fills the tensors of `routing`, which must already be allocated.
+  // number_rows() sets `places` and `counts`.
   void (*route)(const Tensor& logits, const RoutingRule& rule, std::span<const std::int32_t> forced, const Routing& routing,
                 const Queue& queue);
 
@@ -85,14 +86,14 @@ struct DeviceKernels {
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
   void (*add_squares)(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);
 
-  // The functions of reduction.hpp, for up to most_addends sources. The caller may free the list of sources after the call.
+  // The functions of reduction.hpp, for up to most_addends sources. The caller can free the list of sources after the call.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,
                  const Queue& queue);
   void (*divide)(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);
 };
 
-// The plugin's entry points for kernels. The entry points for memory are in src/memory/device_plugin.hpp. The caller deletes
-// the numerics.
+// The plugin's entry points for kernels. The entry points for memory are in src/memory/device_plugin.hpp. The caller must
+// delete a Numerics object that an entry point returns.
 using CudaKernelsFunction = const DeviceKernels*();  // chorale_cuda_kernels
 using CudaNumericsFunction = Numerics*();            // chorale_cuda_numerics (fast), chorale_cuda_exact_numerics
 using CudaWorkspaceFunction = std::int64_t();        // bytes of workspace for fast matrix products
@@ -100,7 +101,7 @@ using CudaWorkspaceFunction = std::int64_t();        // bytes of workspace for f
 // Throws if no plugin is loaded.
 const DeviceKernels& cuda_kernels(const DevicePlugin& plugin);
 
-// queue_on and numerics_on use the host if `device` is null.
+// queue_on() and numerics_on() use the host if `device` is null.
 Queue queue_on(const DevicePlugin* device, int threads);
 std::unique_ptr<Numerics> numerics_on(const DevicePlugin* device, NumericsKind kind);
 std::int64_t workspace_bytes_on(const DevicePlugin& device, NumericsKind numerics);

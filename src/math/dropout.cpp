@@ -20,8 +20,8 @@ void draw_factors(const Dropout& dropout, std::int64_t place, float* factors, st
   for (std::int64_t j = 0; j < count; ++j) factors[j] = dropout.keeps(bits[j]) ? scale : 0.0f;
 }
 
-// Each element is read before it is written, so y may be x or residual. ivdep is therefore valid. With a factor of 1, the
-// sum is rounded once.
+// Each element is read before it is written, so `y` can be the same array as `x` or `residual`. The pragma `ivdep` is
+// therefore valid. An FMA scales an element and adds the residual with a single rounding.
 template <class T>
 void apply(const T* x, const T* bias, const float* factors, const T* residual, T* y, std::int64_t count) {
   const auto value = [&](std::int64_t j) { return static_cast<float>(x[j]); };

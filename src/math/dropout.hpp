@@ -1,6 +1,6 @@
 // Counter-based dropout. Whether an element is kept depends on the seed, the training step, the site (the number of the
-// dropout layer) and the element's index in the global batch. So masks are never stored and do not depend on the layout.
-// Kept elements are scaled by 1/(1 − p), where p is the dropout probability.
+// dropout layer) and the element's index in the global batch. Therefore masks are never stored and do not depend on the
+// layout. Kept elements are scaled by 1/(1 − p), where p is the dropout probability.
 //
 //   y = residual + dropout(x + bias)        y, residual, x [rows, width]; bias [width]
 //   global index of an element: token · width + column
@@ -22,8 +22,8 @@ struct Dropout {
 };
 
 void dropout(const Tensor& x, const Dropout& dropout, const Tensor& y,
-             const Queue& queue);  // for the backward pass, x is dy; y may be the same tensor as x
-// bias may be null. y may be the same tensor as x or residual.
+             const Queue& queue);  // in the backward pass, `x` is dy; `y` can be the same tensor as `x`
+// `bias` can be null. `y` can be the same tensor as `x` or `residual`.
 void add_residual(const Tensor& x, const Tensor* bias, const Dropout& dropout, const Tensor& residual, const Tensor& y,
                   const Queue& queue);
 

@@ -33,7 +33,7 @@ Sum sum_in_lanes(std::int64_t count, Addend addend) {
 }
 
 // Returns Σ exp(line[j] − maximum). The terms are computed block by block in a separate loop, because GCC fully vectorizes
-// conversions from 16 bits only in a plain loop.
+// conversions from 16-bit types only in a plain loop.
 template <class T>
 float sum_row(const T* line, float maximum, std::int64_t count) {
   constexpr std::int64_t piece = 512;

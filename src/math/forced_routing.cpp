@@ -9,8 +9,9 @@
 namespace chorale {
 namespace {
 
-// Draws k experts without replacement. Each expert gets an exponentially distributed time, with the expert's probability as
-// the rate. The k experts with the shortest times are drawn (Efraimidis & Spirakis 2006). A score is a negated time.
+// Draws k experts without replacement. Each expert gets a random time from the exponential distribution whose rate is the
+// expert's probability. The k experts with the shortest times are drawn (Efraimidis & Spirakis 2006). The score of an expert
+// is its negated time.
 class Draw {
  public:
   Draw(const RoutingRule& rule, std::int64_t block, bool zipf)

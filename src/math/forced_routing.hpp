@@ -1,5 +1,5 @@
 // In a forced routing, the experts of a token depend on its position, not on the router's scores. The load of each expert is
-// then known. Layouts can therefore be measured under a known load, and a plan counts every row that ranks exchange. The
+// then known. Layouts can therefore be measured under a known load, and a plan can count every row that ranks exchange. The
 // weights of the chosen experts, and all gradients, are still computed from the router's logits.
 //
 //   balanced   the choices of a sequence's tokens, in order, are the experts 0, 1, … E − 1, 0, 1, …
@@ -22,7 +22,8 @@ struct RoutingRule;
 inline constexpr const char* learned_routing = "learned";  // the router chooses
 
 // Returns the experts [s,k] of the positions of a sequence, ascending within a position. The cost per position is k
-// operations for `balanced` or `one`. For `uniform` or `zipf`, it is E random numbers, E logarithms and a partial sort.
+// operations for `balanced` or `one`. For `uniform` or `zipf`, the cost is E random numbers, E logarithms and a partial
+// sort.
 std::vector<std::int32_t> forced_choices(ForcedRouting routing, const RoutingRule& rule, std::int64_t block);
 
 }  // namespace chorale

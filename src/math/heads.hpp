@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-// The heads [first, first + count) of each unit.
+// The `count` heads of each unit that start at head `first`.
 struct SomeHeads {
   std::int64_t units, heads, first, count, width;
 };

@@ -31,7 +31,7 @@ decltype(auto) with_gradient_type(DType dtype, F&& f) {
   }
 }
 
-// Does the same as with_gradient_type, and also accepts bf16, in which ranks may sum and store gradients.
+// Does the same as with_gradient_type, and also accepts bf16, in which ranks can sum and store gradients.
 template <class F>
 decltype(auto) with_summed_gradient_type(DType dtype, F&& f) {
   if (dtype == DType::bf16) return f(Type<bf16>{});

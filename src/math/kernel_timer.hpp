@@ -1,12 +1,12 @@
 // Records when kernels run, in which layers they run, and how many bytes and operations they need.
 //
-//   KernelTimer     is notified when a layer or a kernel begins and ends; a Queue may have a timer
+//   KernelTimer     is notified when a layer or a kernel begins and ends; a Queue can have a timer
 //   KernelTable     adds up host times in one row per kernel and shape, with calls, seconds, bytes and flops
 //   Kernel          exists while a kernel runs. If a tensor is phantom, it records the kernel's work. Otherwise it notifies
 //                   the queue's timer, if there is one
 //   LayerSpan       exists while a layer computes
 //
-// Without a timer, a Kernel costs two comparisons. All kernels of a timer are called from one thread, but a kernel may use
+// Without a timer, a Kernel costs two comparisons. All kernels of a timer are called from one thread, but a kernel can use
 // several threads.
 #pragma once
 #include <map>
@@ -33,7 +33,7 @@ class KernelTimer {
 };
 
 // A kernel that calls a second kernel is charged only for its own time. Device kernels are still running when their host
-// function returns, so they are not timed here.
+// function returns, so KernelTable does not time device kernels.
 class KernelTable final : public KernelTimer {
  public:
   struct Key {
@@ -56,7 +56,7 @@ class KernelTable final : public KernelTimer {
   struct Open {
     std::string_view name;
     KernelWork work;
-    double began, inside = 0;  // inside: the seconds of the kernels that this kernel called
+    double began, inside = 0;  // `inside` is the time of the kernels that this kernel called, in s
   };
   const Clock& clock_;
   std::vector<Open> open_;
@@ -65,7 +65,7 @@ class KernelTable final : public KernelTimer {
 
 class Kernel {
  public:
-  // nothing: the kernel has nothing to compute, so its work is only recorded.
+  // If `nothing` is true, the kernel has nothing to compute, and its work is only recorded.
   Kernel(const Queue& queue, std::string_view name, const KernelWork& work, bool nothing) : nothing_(nothing) {
     if (nothing_ || queue.timer) begin(queue, name, work);
   }

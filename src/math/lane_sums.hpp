@@ -1,6 +1,6 @@
-// Sums over the elements of a row, in a fixed order. Element j is added to partial sum (lane) j % 32, so 32 sums run in
-// parallel in vector registers. The results do not depend on the machine's vector width. At the end, the lanes are added by
-// halves:
+// Sums over the elements of a row, in a fixed order. Element j is added to the partial sum (lane) with the index j % 32, so
+// 32 sums run in parallel in vector registers. The results do not depend on the machine's vector width. At the end, the
+// lanes are added by halves:
 //   lane   0 … 15 │ 16 … 31        lane l += lane l + 16, then l + 8, l + 4, l + 2, l + 1
 //              ▲──────┘
 #pragma once
@@ -13,8 +13,8 @@ namespace chorale {
 
 inline constexpr std::int64_t sum_lanes = 32;
 
-// Combines n lanes by halves. combine(a, b) takes floats or vectors of floats. With arrays, GCC would store and reload each
-// half, which takes longer than the sum of a short row.
+// Combines n lanes by halves. The arguments of combine(a, b) are floats or vectors of floats. With arrays, GCC would store
+// and reload each half, which takes longer than the sum of a short row.
 template <std::size_t n, class Combine>
 [[gnu::always_inline]] inline float fold_halves(const float* lane, const Combine& combine) {
   if constexpr (n == 2) {

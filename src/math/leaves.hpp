@@ -1,5 +1,5 @@
 // Leaves are fixed groups of consecutive tokens of a sample. Exact numerics sums floats within a leaf, and adds the sums of
-// leaves as integers (docs/architecture/numerics.md). The last leaf of a sample may be shorter.
+// leaves as integers (docs/architecture/numerics.md). The last leaf of a sample can be shorter.
 //
 //   10 tokens, leaves of 4:   0–3  4–7  8–9
 #pragma once
@@ -11,7 +11,8 @@
 namespace chorale {
 
 struct Leaves {
-  std::int64_t length = 1, tokens = 1;  // number of tokens per leaf; number of tokens per sample on this rank
+  std::int64_t length = 1, tokens = 1;  // `length` is the number of tokens per leaf; `tokens` is the number of tokens per
+                                        // sample on this rank
 
   constexpr Leaves(std::int64_t length) : length(length), tokens(length) {}  // each leaf is a complete sample
   constexpr Leaves(std::int64_t length, std::int64_t tokens) : length(length), tokens(tokens) {}

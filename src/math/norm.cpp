@@ -43,7 +43,7 @@ void backward_row(const T* dy, const T* x, const T* gain, const float* stats, co
   const auto sums = lane_sums<2>(width, [&](std::int64_t j) { return std::array{slope(j) * normal(j), slope(j)}; });
   const float along = sums[0] / count, level = kind == NormKind::layer ? sums[1] / count : 0.0f;
   const auto gradient = [&](std::int64_t j) { return rstd * (slope(j) - level - normal(j) * along); };
-  if (added) {  // each element is read before it is written, so dx may be `added`
+  if (added) {  // each element is read before it is written, so dx can be `added`
 #pragma GCC ivdep
     for (std::int64_t j = 0; j < width; ++j) dx[j] = static_cast<T>(static_cast<float>(added[j]) + gradient(j));
   } else {

@@ -2,7 +2,7 @@
 // same code for operations within one token (norms, activations, an attention head).
 //
 //   fast    products by oneDNN (on the host); gradients accumulate in f32; a partial product has the type of the activations
-//   exact   bit-identical on every layout: FMA chains over uncut blocks are rounded to fixed point and added as int64
+//   exact   bit-identical on every layout: FMA chains over fixed blocks are rounded to fixed point and added as int64
 //
 // With M tokens, K inputs, N outputs:
 //
@@ -12,7 +12,7 @@
 //   add_outer         dw[K,N] += xᵀ·dy             Σ over tokens; in exact numerics by leaves (fixed groups of tokens)
 //   add_columns       db[N] += Σ over tokens of dy
 //
-// A tensor may be phantom: it has a shape but no storage, and kernels on it compute nothing.
+// A tensor can be phantom: a phantom tensor has a shape but no storage, and kernels compute nothing with it.
 #pragma once
 #include <memory>
 #include <span>
@@ -27,7 +27,7 @@
 namespace chorale {
 
 // The kind of values that a sum adds. In exact numerics, the kind determines the fixed-point exponent. Fast numerics ignores
-// it. token_gradients are gradients of biases, norms and embedding tables, which are summed token by token.
+// the kind. token_gradients are gradients of biases, norms and embedding tables, which are summed token by token.
 enum class SumOf : std::uint8_t { activations, input_gradients, weight_gradients, token_gradients, exponentials, losses };
 
 // A point in the model at which values are summed. `addends` is the largest number of addends on any layout; the
@@ -36,8 +36,9 @@ struct SumSite {
   std::string name;
   SumOf sum = SumOf::activations;
   std::int64_t addends = 1;
-  std::uint32_t highest = 0;  // float bits of the largest |addend| / unit(site); Inf and NaN compare above all finite values
-  std::int32_t word = -1;     // index of this site's `highest` in a device array; −1: not assigned yet
+  std::uint32_t highest = 0;  // bits of the largest |addend| / unit(site) as a float; as integers, Inf and NaN are above all
+                              // finite values
+  std::int32_t word = -1;     // index of this site's `highest` in a device array, or −1 if it is not assigned yet
 };
 
 // A gradient that contributes to the gradient norm, and the factor that multiplies its elements.
@@ -51,15 +52,17 @@ struct ScaledSlice {
 struct SquareSum {
   double fast = 0;
   __int128 exact = 0;
-  void* there = nullptr;  // the f64 sum in device memory, which the caller sets to zero; null: the sum is in `fast`
+  void* there = nullptr;  // the f64 sum in device memory, which the caller sets to zero; if it is null, the sum is in `fast`
 };
 
 class Numerics {
  public:
   virtual ~Numerics() = default;
   virtual const char* name() const = 0;
-  virtual DType partial_type(DType compute) const = 0;   // type of partial products: `compute` (fast) or i64 (exact)
-  virtual DType gradient_type(DType compute) const = 0;  // type of gradient sums: f32 or f64 (fast), i64 (exact)
+  virtual DType partial_type(DType compute) const = 0;   // type of partial products: `compute` in fast numerics, i64 in
+                                                         // exact numerics
+  virtual DType gradient_type(DType compute) const = 0;  // type of gradient sums: f32 or f64 in fast numerics, i64 in exact
+                                                         // numerics
 
   // w is [K,N], or [N,K] if `transposed`. With a bias [N], y = x·w + bias.
   virtual void product(const Tensor& x, const Tensor& w, bool transposed, const Tensor* bias, const Tensor& y,
@@ -73,7 +76,7 @@ class Numerics {
   // leaves exactly. Fast numerics ignores the leaves.
   virtual void add_outer(const Tensor& x, const Tensor& dy, const Leaves& leaves, const Tensor& dw, SumSite& site,
                          const Queue& queue) = 0;
-  // Does the same as add_outer, but `leaves` lists the number of rows in each leaf; a leaf may have no rows. The lengths of
+  // Does the same as add_outer, but `leaves` lists the number of rows in each leaf; a leaf can have no rows. The lengths of
   // the leaves add up to the number of rows of x.
   virtual void add_outer_by_leaves(const Tensor& x, const Tensor& dy, std::span<const std::int64_t> leaves, const Tensor& dw,
                                    SumSite& site, const Queue& queue) = 0;
@@ -84,7 +87,7 @@ class Numerics {
   virtual void add_rows(const Tensor& ids, std::int64_t first, const Tensor& dy, const Tensor& table, SumSite& site,
                         const Queue& queue) = 0;
 
-  // Computes the gradients of attention (attention.hpp). The gradients of keys and values are sums over queries. Ranks may
+  // Computes the gradients of attention (attention.hpp). The gradients of keys and values are sums over queries. Ranks can
   // split the queries, so `dkeys` has the type of partial sums. Exact numerics sums these gradients by leaves of `leaf`
   // consecutive queries of a sample.
   virtual void attention_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse,
@@ -94,7 +97,7 @@ class Numerics {
   // sums[row] = Σ_j exp(logits[row,j] − maxima[row]), over this rank's columns j. `sums` has type gradient_type(compute).
   virtual void sum_exponentials(const Tensor& logits, const Tensor& maxima, const Tensor& sums, SumSite& site,
                                 const Queue& queue) = 0;
-  // total[0] += the sum of all losses, in f64 (fast) or i64 (exact).
+  // Adds the sum of all losses to total[0], which is f64 in fast numerics and i64 in exact numerics.
   virtual void add_losses(const Tensor& losses, const Tensor& total, SumSite& site, const Queue& queue) = 0;
 
   // Exact numerics accumulates gradients, exponentials and losses as integers. The value of such a sum is the integer times

@@ -34,7 +34,7 @@ inline dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const dnn
 }
 
 // While a Threads object exists, oneDNN calls from this thread use `threads` OpenMP threads. The destructor restores the
-// previous number.
+// previous number of threads.
 class Threads {
  public:
 #ifdef _OPENMP

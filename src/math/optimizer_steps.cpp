@@ -121,7 +121,7 @@ constexpr std::int64_t piece = 2048;  // elements per block; a block stays in th
 void round_by_chance(const float* from, bf16* to, std::int64_t first, std::int64_t count, const UpdateRange& range) {
   std::uint32_t bits[piece];
   const Places& places = range.places;
-  for (std::int64_t done = 0; done < count;) {  // one run of elements that are contiguous in the complete tensor
+  for (std::int64_t done = 0; done < count;) {  // processes a sequence of elements that is contiguous in the complete tensor
     const std::int64_t row_left = places.length - (places.first + first + done) % places.length;
     const bool whole_rows = places.length == places.columns;
     const auto here = static_cast<std::size_t>(whole_rows ? count : std::min(count - done, row_left));

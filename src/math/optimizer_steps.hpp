@@ -1,4 +1,4 @@
-// Optimizer updates over flat ranges, which may begin or end inside a tensor. Updates are elementwise, so every division
+// Optimizer updates over flat ranges, which can begin or end inside a tensor. Updates are elementwise, so every partition
 // into ranges gives bit-identical results.
 //
 //   adamw (Loshchilov & Hutter 2019)   m ← β₁m + (1−β₁)g      v ← β₂v + (1−β₂)g²
@@ -20,8 +20,9 @@ namespace chorale {
 // Maps an element of a range to its index in the complete tensor. The range is inside a shard. A shard is a rectangle of the
 // tensor: the rows and columns that this rank has.
 struct Places {
-  std::int64_t first = 0;                        // index of the range's first element in the shard
-  std::int64_t length = 1, columns = 1;          // row length of the shard; row length of the tensor
+  std::int64_t first = 0;                        // index, in the shard, of the range's first element
+  std::int64_t length = 1, columns = 1;          // `length` is the row length of the shard; `columns` is the row length of
+                                                 // the tensor
   std::int64_t first_row = 0, first_column = 0;  // position of the shard's first element in the tensor
 
   constexpr std::int64_t operator()(std::int64_t element) const {

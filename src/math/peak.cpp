@@ -13,8 +13,8 @@
 namespace chorale {
 namespace {
 
-constexpr double patience = 0.02;  // seconds; after a product takes longer, no larger size is tried
-constexpr double window = 0.25;    // seconds spent on each size
+constexpr double patience = 0.02;  // in seconds: if a product takes longer than this, no larger size is tried
+constexpr double window = 0.25;    // time spent on each size, in seconds
 constexpr std::int64_t smallest = 256, largest_of_core = 1024, largest_of_device = 8192;
 
 // Returns a tensor of random values, because a GPU multiplies regular data faster than real data. An H200 reached 888
@@ -126,8 +126,8 @@ double product_peak(DType dtype, int cores, const std::vector<int>& cpus) {
     std::vector<std::jthread> threads;
     for (std::size_t core = 0; core < seconds.size(); ++core) try {
         threads.emplace_back(work, core);
-      } catch (const std::system_error&) {  // the system allows no more threads; the running threads must not wait for this
-                                            // one
+      } catch (const std::system_error&) {  // the system allows no more threads; the running threads must not wait for the
+                                            // missing thread
         failures[core] = std::current_exception();
         ready.arrive_and_drop();
         done.arrive_and_drop();

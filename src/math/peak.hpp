@@ -9,7 +9,7 @@
 namespace chorale {
 
 // Returns the total FLOP/s of `cores` cores, each of which runs its own products. The cores are taken from `cpus`, which
-// must list at least `cores` of them. If `cpus` is empty, the system chooses.
+// must list at least `cores` CPUs. If `cpus` is empty, the operating system chooses the cores.
 double product_peak(DType dtype, int cores, const std::vector<int>& cpus);
 // Returns the FLOP/s of the GPU that `memory` is on.
 double product_peak(DType dtype, Memory& memory, const DevicePlugin& device);

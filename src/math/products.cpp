@@ -12,10 +12,10 @@
 namespace chorale {
 namespace {
 
-// Returns how many of the m tokens are computed by a product that is prepared for exactly that number of tokens
-// (matmul.hpp). All other tokens are computed by the product for any number of tokens. Experts therefore cause few
-// preparations, although their numbers of rows change from call to call. These numbers of tokens get a separate prepared
-// product:
+// Returns a number of tokens, at most `m`. A product that is prepared for exactly this number (matmul.hpp) computes that
+// many of the `m` tokens. The product for any number of tokens computes the others. Experts therefore cause few
+// preparations, although their numbers of rows change from call to call. The following numbers of tokens get a separate
+// prepared product:
 //
 //   16-bit results       multiples of 64 tokens, because micro-batches recur; otherwise the largest multiple of 512
 //   a transposed w       from 16 to 127 tokens, where the product for any number of tokens is a fifth slower

@@ -1,7 +1,7 @@
-// Tells ThreadSanitizer which tensors a kernel reads and writes. ThreadSanitizer would make the tests several times slower
-// in the innermost loops of products, attention and exact sums. These loops are therefore compiled without ThreadSanitizer
-// (`loops` in the Makefile). oneDNN is never compiled with ThreadSanitizer. So the callers of these loops and of oneDNN
-// mark complete tensors once per call. Without ThreadSanitizer, a mark does nothing.
+// Tells ThreadSanitizer which tensors a kernel reads and writes. The innermost loops of products, attention and exact sums
+// are compiled without ThreadSanitizer (`loops` in the Makefile), because it would make the tests several times slower.
+// oneDNN is never compiled with ThreadSanitizer. Therefore the callers of these loops and of oneDNN mark complete tensors
+// once per call. Without ThreadSanitizer, mark_accesses does nothing.
 #pragma once
 #include <initializer_list>
 

@@ -11,8 +11,8 @@
 namespace chorale {
 namespace {
 
-// Handles the common case of two sources without an intermediate buffer. Each iteration reads its elements before it writes
-// them and accesses no other elements. The results may therefore overwrite the sources, and ivdep is valid.
+// Reduces two sources, the common case, without an intermediate buffer. Each iteration reads its elements before it writes
+// them and accesses no other elements. The results can therefore overwrite the sources, and the pragma `ivdep` is valid.
 template <Redop op, class T>
 void reduce_two(std::span<void* const> outs, const T* a, const T* b, std::int64_t count) {
   const auto sum = [&](std::int64_t i) {

@@ -1,6 +1,6 @@
-// The rotation by a rotary position's angle, given as cosine and sine. Cosine and sine are computed from sums and products
-// with explicit roundings, so host and device results are bit-identical. Results of different libm implementations would
-// differ.
+// The rotation by the angle of a rotary position, given as cosine and sine. Cosine and sine are computed from sums and
+// products with explicit roundings, so host and device results are bit-identical. Results of different libm implementations
+// would differ.
 //
 //   pair i of `half` pairs:  angle = position · base^(−i/half)
 //   position = 32·c + f:     rotation(position) = rotation(32·c) · rotation(f), so one table over c and one over f < 32
@@ -25,7 +25,8 @@ struct Turn {
 
 namespace parts {
 
-// Returns the nearest integer. After the shift is added, a double has no fraction bits.
+// Returns the nearest integer. The sum of x and `shift` is so large that a double has no bits for a fraction, so the
+// addition rounds x.
 [[gnu::always_inline]] constexpr double nearest(double x) {
   constexpr double shift = 0x1.8p52;
   return (x + shift) - shift;

@@ -1,12 +1,12 @@
 // Scores, choices and weights of single tokens, for the host and for devices. router_gradient.hpp computes the gradients. T
-// is float or double. A team is the set of threads that process one token. On the host it is one thread, on a device a warp.
-// The threads split the experts:
+// is float or double. A team is the set of threads that process one token. On the host, a team is one thread; on a device, a
+// team is one warp. The threads split the experts:
 //
 //   a value per expert     thread i % size computes expert i                 e.g. exponentials
 //   a sum or a maximum     every thread computes it in ascending order, so host and device results are bit-identical
 //
-// The values of a token are stored in a Room, which all threads of the token's team can read. Functions end with
-// team.sync(), so that the next function reads the values that all threads have written.
+// The intermediate values of a token are stored in a workspace (Room), which all threads of the token's team can read.
+// Functions end with team.sync(), so that the next function reads the values that all threads have written.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ struct Alone {
   constexpr void sync() const {}
 };
 
-// Calls f(i) for this thread's part of all i < count.
+// Calls f(i) for each index i in [0, `count`) that belongs to this thread.
 template <class Team, class F>
 [[gnu::always_inline]] constexpr void each(Team team, std::int64_t count, F f) {
   for (std::int64_t i = team.lane(); i < count; i += Team::size) f(i);
@@ -47,7 +47,7 @@ struct TokenRule {
         z(r.z) {}
 };
 
-// The values of one token.
+// The workspace of one token.
 template <class T>
 struct Room {
   T *scores, *shares, *slopes;  // one value per expert
@@ -75,7 +75,7 @@ constexpr T natural_log(T x) {
   return std::log(x);
 }
 
-// shares ← softmax(x). Returns log Σ exp(x). `shares` may be the same array as x.
+// Sets `shares` to softmax(x), and returns log Σ exp(x). `shares` can be the same array as `x`.
 template <class Team, class T>
 constexpr T softmax(Team team, const T* x, std::int64_t count, T* shares) {
   T maximum = x[0], sum = 0;
@@ -90,7 +90,7 @@ constexpr T softmax(Team team, const T* x, std::int64_t count, T* shares) {
   return maximum + natural_log(sum);
 }
 
-// shares ← scores / Σ scores. A tiny value added to the sum prevents 0/0. `shares` may be the same array as `scores`.
+// shares ← scores / Σ scores. A tiny value added to the sum prevents 0/0. `shares` can be the same array as `scores`.
 template <class Team, class T>
 constexpr void divide_by_sum(Team team, const T* scores, std::int64_t count, T* shares) {
   T sum = static_cast<T>(1e-20);
@@ -118,8 +118,8 @@ void best_first(std::vector<std::int32_t>& ids, std::int64_t n, const T* scores)
                     [&](std::int32_t a, std::int32_t b) { return precedes(scores, a, b); });
 }
 
-// Returns the first id in [first, end) that comes after `last` in this order. If `last` is −1, returns the best id. Returns
-// −1 if there is no such id.
+// Returns the first of the ids in [`first`, `end`) that comes after `last` in this order. If `last` is −1, returns the best
+// id. Returns −1 if there is no such id.
 template <class T>
 constexpr std::int64_t next_best(const T* scores, std::int64_t first, std::int64_t end, std::int64_t last) {
   std::int64_t best = -1;
@@ -128,7 +128,7 @@ constexpr std::int64_t next_best(const T* scores, std::int64_t first, std::int64
   return best;
 }
 
-// The experts from which a token chooses. These are the experts of its best groups.
+// The experts from which a token can choose: the experts of the token's best groups.
 template <class T>
 class OpenGroups {
  public:
@@ -152,7 +152,7 @@ class OpenGroups {
 
  private:
   const T* of_groups_;
-  std::int64_t size_, last_ = -1;  // last_: the worst of the best groups; −1: all groups may be chosen
+  std::int64_t size_, last_ = -1;  // `last_` is the worst of the best groups, or −1 if all groups are allowed
 };
 
 template <class Team, class T>
@@ -166,8 +166,8 @@ constexpr void set_scores(Team team, const TokenRule& rule, const T* logits, T* 
   team.sync();
 }
 
-// Returns the scores by which a token chooses. If there are biases, these scores overwrite the room's `slopes`. `bias` may
-// be null.
+// Returns the scores by which a token chooses its experts. If there are biases, these scores are stored in the array
+// `slopes` of the workspace. `bias` can be null.
 template <class Team, class T>
 constexpr const T* scores_of_choice(Team team, const TokenRule& rule, const Room<T>& room, const float* bias) {
   if (!bias) return room.scores;
@@ -185,7 +185,7 @@ constexpr void weigh(Team team, const TokenRule& rule, const T* scores, const st
   if (rule.score == RouterScore::sigmoid && rule.chosen > 1) divide_by_sum(team, weights, rule.chosen, weights);
 }
 
-// ranks ← the scores by which a full expert chooses among tokens
+// Sets `ranks` to the scores by which a full expert chooses among tokens.
 template <class Team, class T>
 constexpr void set_ranks(Team team, const TokenRule& rule, const Room<T>& room, const std::int32_t* chosen, T* ranks) {
   const bool logits = rule.score == RouterScore::softmax_of_chosen;

@@ -9,8 +9,9 @@
 
 namespace chorale::routing {
 
-// dx ← the gradient with respect to the inputs of a softmax, given `slopes`, the gradient with respect to its shares. If the
-// shares are σ/Σσ, then (1 − σ)·dx is the gradient with respect to the inputs of σ. `slopes` may be the same array as dx.
+// Sets `dx` to the gradient with respect to the inputs of a softmax. `slopes` is the gradient with respect to the outputs
+// (shares) of the softmax. If the shares are σ/Σσ, then (1 − σ)·dx is the gradient with respect to the inputs of σ. `slopes`
+// can be the same array as `dx`.
 template <class Team, class T>
 constexpr void through_shares(Team team, const T* shares, const T* slopes, std::int64_t count, T* dx) {
   T mean = 0;
@@ -20,8 +21,8 @@ constexpr void through_shares(Team team, const T* shares, const T* slopes, std::
   team.sync();
 }
 
-// The gradient of the loss with respect to a token's logits; see routing_gradient. counts: the number of choices of each
-// expert. It determines f_e (RoutingRule::counts). Null if there is no balance loss.
+// The gradient of the loss with respect to a token's logits; see routing_gradient. `counts` holds the number of choices of
+// each expert, which determines f_e (RoutingRule::counts). It is null if there is no balance loss.
 template <class Team, class T>
 class TokenGradient {
  public:
@@ -34,7 +35,7 @@ class TokenGradient {
     T *slopes = room_.slopes, *dw = room_.dweights;
     set_scores(team_, rule_, logits, room_.scores);
     const T log_sum = softmax(team_, logits, experts, room_.shares);
-    // dlogits may overwrite the logits after this line.
+    // The logits are not read after this line, so `dlogits` can overwrite them.
     const T pull = static_cast<T>(2 * factor_ * rule_.z) * log_sum;
     each(team_, experts, [&](std::int64_t e) { dlogits[e] = rule_.z > 0 ? pull * room_.shares[e] : 0; });
     const bool balances = set_balance_slopes(counts);
@@ -49,8 +50,9 @@ class TokenGradient {
   }
 
  private:
-  // slopes ← the balance loss's gradient with respect to the share P of each expert. Returns false if that gradient is zero.
-  // This is the case without a balance loss, and in the first step, in which the counts of the previous step are zeros.
+  // Sets `slopes` to the balance loss's gradient with respect to the share P of each expert. Returns false if that gradient
+  // is zero. The gradient is zero without a balance loss, and in the first step, in which the counts of the previous step
+  // are zeros.
   constexpr bool set_balance_slopes(const std::int64_t* counts) const {
     std::int64_t choices = 0;
     for (std::int64_t e = 0; counts && e < rule_.experts; ++e) choices += counts[e];

@@ -16,7 +16,7 @@ namespace {
 
 using namespace routing;
 
-// Chooses the experts of a token, in ascending order. `bias` may be null. `ids` is scratch space for the experts of the
+// Chooses the experts of a token, in ascending order. `bias` can be null. `ids` is scratch space for the experts of the
 // token's groups.
 template <class T>
 void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::vector<std::int32_t>& ids,
@@ -66,7 +66,7 @@ std::vector<std::int64_t> numbered(const RoutingRule& rule, std::int64_t tokens,
   return counts;
 }
 
-// On a device, this function copies the choices to the host.
+// Counts the dropped choices of each expert. If the routing is on a device, first copies the choices to the host.
 void count_drops(const RoutingRule& rule, Routing& routing) {
   routing.dropped.assign(static_cast<std::size_t>(rule.experts), 0);
   if (rule.capacity == 0) return;
@@ -121,7 +121,8 @@ void RoutingRule::check() const {
                 "change --moe-aux-loss-coeff or --moe-z-loss-coeff");
 }
 
-// Rounding may increase the floating-point product to just above an integer. Such a rounding error must not add a row.
+// Rounding can increase the floating-point product to just above an integer. The rounding error must not add a row to the
+// capacity.
 std::int64_t RoutingRule::most_of_expert() const {
   if (capacity == 0) return sequence;
   const double rows =

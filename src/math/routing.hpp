@@ -20,8 +20,8 @@
 //
 // A token chooses the k experts with the highest scores; if scores are equal, it chooses the expert with the smaller index.
 // NaN counts as the highest score, so a NaN logit reaches the weights. `scale` multiplies all weights. A token's experts are
-// listed in ascending order. For k = 1, a sigmoid score is not divided. For k = 1, softmax_of_chosen is always 1, and only
-// the two losses below train its router.
+// listed in ascending order. For k = 1, a sigmoid score is not divided by the sum of the chosen scores. For k = 1, the
+// weight by softmax_of_chosen is always 1, so only the two losses below train the router.
 //
 // Bias (DeepSeek-V3): a token chooses by score + bias, both for experts and for groups. The weights depend only on the
 // scores, and the biases get no gradient.
@@ -30,15 +30,15 @@
 // token chooses only among the experts of its best `groups_chosen` groups.
 //
 // Capacity: an expert takes at most C = ⌈capacity·k·s/E⌉ tokens of a sequence of s tokens. The expert drops the tokens with
-// the lowest scores; if scores are equal, it drops the later token. To rank tokens, softmax_of_chosen uses the softmax over
-// all experts. The reason is that logits of different tokens cannot be compared, and that for k = 1 all weights are 1. A
-// dropped choice has the weight 0 and no row.
+// the lowest scores; if scores are equal, it drops the later token. With softmax_of_chosen, a full expert ranks tokens by
+// the softmax over all experts. The logits cannot be used, because logits of different tokens are not comparable. The
+// weights cannot be used either, because all of them are 1 for k = 1. A dropped choice has the weight 0 and no row.
 //
 // Two losses are added to the step's summed loss, before this sum is divided by the step's number of tokens:
 //
 //   balance · s · E · Σ_e f_e·P_e     per sequence. f_e: the fraction of the k·s choices for expert e, before drops, and
 //                                     without a gradient. P_e: mean over tokens of softmax(l)_e; for sigmoid of σ(l_e)/Σσ(l)
-//                                     With `counts`, f_e is computed from these counts instead, which may be the counts of
+//                                     With `counts`, f_e is computed from these counts instead, which can be the counts of
 //                                     the previous step. Before the first step, the counts are zeros. All f_e are then 1/E,
 //                                     and the loss is constant and has no gradient
 //   z · log²(Σ_e exp(l_e))            per token (Zoph et al. 2022)
@@ -61,16 +61,17 @@ struct RoutingRule {
   RouterScore score = RouterScore::softmax_of_chosen;
   double scale = 1;
   std::int64_t groups = 1, groups_chosen = 1;
-  double capacity = 0;        // the capacity factor; 0: no choice is dropped
+  double capacity = 0;        // the capacity factor, or 0 if no choice is dropped
   std::int64_t sequence = 1;  // s
   double balance = 0, z = 0;  // coefficients of the two losses
-  Tensor bias = {};           // f32 [E]: added to the scores when experts are chosen; empty: no bias
+  Tensor bias = {};           // f32 [E]: added to the scores when experts are chosen; empty if there is no bias
   // i64 [n,E]: the number of choices of each expert in each of n equal parts of the tokens. f_e is computed from these
-  // numbers. Empty: f_e is computed from the choices in the tokens' own sequences.
+  // numbers. If the tensor is empty, f_e is computed from the choices in the tokens' own sequences.
   Tensor counts = {};
 
   void check() const;                   // throws a usage error for impossible values
-  std::int64_t most_of_expert() const;  // C, the most rows that one expert gets from one sequence; s without a capacity
+  std::int64_t most_of_expert() const;  // C, the largest number of rows that one expert gets from one sequence. Without a
+                                        // capacity, C is s
   // The largest number of rows that any `own` experts together can get from `of_each` tokens of each sequence. At least one
   // routing reaches this number. Without a capacity, every routing gives exactly this number of rows to all E experts
   // together.
@@ -89,31 +90,32 @@ struct Routing {
 };
 
 // Routes the tokens. Allocates the tensors in `memory` as activations; their sizes depend only on T and k. With a capacity
-// or a balance loss, the tokens must form complete sequences. forced: the experts [s,k] of each position
-// (forced_routing.hpp); empty: the router chooses. In a plan (phantom logits), the tokens must form complete sequences that
-// consist of complete leaves. The counts of a plan are those of `forced`, or of a balanced routing if the router would
-// choose.
+// or a balance loss, the tokens must form complete sequences. `forced` lists the experts [s,k] of each position
+// (forced_routing.hpp). If it is empty, the router chooses. In a plan (phantom logits), the tokens must form complete
+// sequences that consist of complete leaves. In a plan, the counts are the counts of `forced`, or of a balanced routing if
+// the router would choose.
 Routing route(const Tensor& logits, const RoutingRule& rule, const Leaves& leaves, Allocator& memory, const Queue& queue,
               std::span<const std::int32_t> forced = {});
 
-// The first half of route(). It makes all choices. At this point, `places` only marks drops: −1 if dropped, otherwise 0.
+// The first half of route(), which makes all choices. An element of `places` is then −1 for a dropped choice, and otherwise
+// 0.
 Routing choose_experts(const Tensor& logits, const RoutingRule& rule, Allocator& memory, const Queue& queue,
                        std::span<const std::int32_t> forced = {});
-// The second half of route(). It also works on a subset of the tokens. number_rows counts the drops that are marked in
-// `places`, and assigns row numbers to all other choices.
+// The second half of route(), which also works on a subset of the tokens. number_rows() counts the drops that are marked in
+// `places`, and numbers the rows of all other choices.
 void number_rows(const RoutingRule& rule, const Leaves& leaves, Routing& routing, const Queue& queue);
 
-// counts [n,E] i64: the number of choices of each expert in each of n equal parts of the tokens, before drops.
+// Sets `counts` [n,E] (i64) to the number of choices of each expert in each of n equal parts of the tokens, before drops.
 void count_choices(const Tensor& chosen, const Tensor& counts, const Queue& queue);
 
-// Computes the gradient of the loss with respect to the logits. dweights [T,k] is the gradient with respect to the weights;
-// it is ignored for dropped choices. `factor` multiplies the gradients of the two losses. dlogits may be the same tensor as
-// logits.
+// Computes the gradient of the loss with respect to the logits. `dweights` [T,k] is the gradient with respect to the
+// weights; its elements for dropped choices are ignored. `factor` multiplies the gradients of the two losses. `dlogits` can
+// be the same tensor as `logits`.
 void routing_gradient(const Tensor& logits, const RoutingRule& rule, const Tensor& chosen, const Tensor& places,
                       const Tensor& dweights, double factor, const Tensor& dlogits, const Queue& queue);
 
 // Returns the counts [E, leaves] for one sequence with these choices [s,k], assuming that a full expert drops the later
-// tokens. In a run, the scores may determine different drops, but the number of drops per expert and sequence is the same.
+// tokens. In a run, the scores can determine different drops, but the number of drops per expert and sequence is the same.
 std::vector<std::int64_t> counts_of(std::span<const std::int32_t> choices, const RoutingRule& rule, const Leaves& leaves);
 
 // Returns the experts [s,k] that a plan assumes for the tokens of every sequence: `forced`, or a balanced routing if

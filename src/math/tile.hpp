@@ -31,7 +31,7 @@ inline constexpr int lanes = 4, registers = 1;
 using Register [[gnu::vector_size(4 * lanes)]] = float;
 using Unaligned [[gnu::vector_size(4 * lanes), gnu::aligned(4)]] = float;
 
-// Element a[i][k] is at[i·row + k·step]. The strides are (row, 1) for a plain matrix and (1, row) for a transposed one.
+// Element a[i][k] is at[i·row + k·step]. The strides are (row, 1) for a plain matrix and (1, row) for a transposed matrix.
 struct Left {
   const float* at;
   std::int64_t row, step;

@@ -1,6 +1,6 @@
-// Timestamps between the kernels of a queue. On the host, a TimingEvent is a clock reading. On a device, it is an event in
-// the stream, and the host does not wait for it. The time of the event is read later, when the host has already waited for a
-// subsequent event.
+// Timestamps between the kernels of a queue. On the host, a TimingEvent is a clock reading. On a device, a TimingEvent is an
+// event in the stream, and the host does not wait for this event. The time of the event is read later, when the host has
+// already waited for a subsequent event.
 //
 //   const TimingEvent begun = record_event(queue, clock);   …   const TimingEvent last = record_event(queue, clock);
 //   …                                                        the host waits for the work before `last`
@@ -24,7 +24,7 @@ TimingEvent record_event(const Queue& queue, const Clock& clock);
 struct CompletedEvent {
   TimingEvent event;
   double at = 0;                                   // the time at which the event completed, on the host's clock
-  double seconds(const TimingEvent& other) const;  // the time of a different completed event, on the host's clock
+  double seconds(const TimingEvent& other) const;  // returns the time of another completed event, on the host's clock
 };
 
 }  // namespace chorale

@@ -1,6 +1,6 @@
 // exp, tanh, sigmoid and log of a float without branches, tables or calls, so that GCC vectorizes loops over them. FMAs are
-// written explicitly, so the compiler cannot contract anything and every rounding is explicit. A result is therefore
-// bit-identical in a vector, in the tail of a loop and for a single value, and on every machine. libm guarantees none of
+// written explicitly, so the compiler contracts no other operations and every rounding is explicit. A result is therefore
+// bit-identical in a vector, in the tail of a loop and for a single value, and on every machine. libm does not guarantee
 // this. constexpr lets nvcc also compile the functions for the device.
 //
 //              greatest error   where
@@ -35,7 +35,8 @@ struct Exponential {
   // Splits ln 2 into two parts; the first part is short enough for exact products.
   const float high = __builtin_fmaf(n, -0x1.62e400p-1f, x);
   const float r = __builtin_fmaf(n, -0x1.7f7d1cp-20f, high);
-  float p = __builtin_fmaf(r, 0x1.6db648p-10f, 0x1.123ce0p-7f);  // (e^r − 1 − r)/r², minimax: 3e-9
+  float p = __builtin_fmaf(r, 0x1.6db648p-10f, 0x1.123ce0p-7f);  // minimax polynomial for (e^r − 1 − r)/r², with an error of
+                                                                 // 3e-9
   p = __builtin_fmaf(p, r, 0x1.55545cp-5f);
   p = __builtin_fmaf(p, r, 0x1.55548cp-3f);
   p = __builtin_fmaf(p, r, 0.5f);
@@ -52,7 +53,7 @@ struct Exponential {
 
 [[gnu::always_inline]] constexpr float exp(float x) {
   const auto [tail, n] = parts::exponential(parts::at_most(parts::at_least(x, -104.0f), 89.0f));
-  // Scales twice, each time by half the exponent. Each factor is a normal number; the product may overflow to infinity or
+  // Scales twice, each time by half the exponent. Each factor is a normal number; the product can overflow to infinity or
   // become subnormal.
   const std::uint32_t half = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) >> 1);
   return (1.0f + tail) * parts::power_of_two(half) * parts::power_of_two(n - half);

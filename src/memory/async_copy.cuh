@@ -1,8 +1,8 @@
 // All CudaAsyncCopy objects of a device share two streams, one per direction. Copies in opposite directions overlap each
-// other. They also overlap kernels. Each fetch records an event in the default stream, and the fetch stream waits for this
+// other. Copies also overlap kernels. Each fetch records an event in the default stream, and the fetch stream waits for this
 // event. CUDA completes the event after all work that was enqueued earlier in the default stream or a blocking stream. A
 // fetch therefore copies the results of that work, and does not wait for work enqueued later. The send stream waits for
-// other work only in send_in_order.
+// other work only in send_in_order().
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,4 +1,4 @@
-// Extends the public header include/chorale/buffer.hpp by the class Memory, which lends bytes to a Buffer.
+// Extends the public header include/chorale/buffer.hpp by the class Memory, which allocates the memory of a Buffer.
 #pragma once
 #include <chorale/buffer.hpp>
 

@@ -1,4 +1,5 @@
-// Used if tensors have no storage (plans). Records the copies that a run would make between memory and a slow tier.
+// Records the copies that a run would make between memory and a slow tier. Used in plans (dry runs), in which tensors have
+// no storage.
 #pragma once
 #include <cstdint>
 

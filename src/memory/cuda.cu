@@ -18,7 +18,7 @@ extern "C" const DeviceKernels* chorale_cuda_kernels();
 
 namespace {
 
-// Returns the result of a refused allocation. Clears CUDA's last error, because the caller of take() reports the refusal and
+// Returns the result of a failed allocation. Clears CUDA's last error, because the caller of take() reports the failure and
 // no later call should report it again.
 void* refused() {
   errno = cudaGetLastError() == cudaErrorMemoryAllocation ? ENOMEM : ENODEV;
@@ -49,7 +49,7 @@ class CudaMemory final : public Memory {
   void* take(std::int64_t bytes) override {
     if (lender_) return lender_->take(bytes);
     void* place = nullptr;
-    const bool is_there = cudaSetDevice(index_) == cudaSuccess;  // any thread may call this function
+    const bool is_there = cudaSetDevice(index_) == cudaSuccess;  // necessary because any thread can call this function
     if (is_there && cudaMalloc(&place, std::max<std::int64_t>(bytes, 1)) == cudaSuccess) return place;
     return refused();
   }
@@ -124,7 +124,7 @@ extern "C" int chorale_cuda_devices(CudaDevice* devices, int most, char* reason)
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     int driver = 0;
-    // CUDA's own message is misleading here.
+    // Without a driver, CUDA's own error message is misleading.
     const bool no_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
     std::snprintf(reason, 256, "%s", no_driver ? "no NVIDIA driver on this machine" : cudaGetErrorString(error));
     return -1;

@@ -9,7 +9,7 @@ namespace chorale {
 class DeviceLender {
  public:
   virtual ~DeviceLender() = default;
-  virtual void* take(std::int64_t bytes) = 0;  // on the current device; if refused, returns nullptr and sets errno
+  virtual void* take(std::int64_t bytes) = 0;  // allocates on the current device; on failure, returns nullptr and sets errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
 };
 

@@ -45,7 +45,7 @@ DevicePlugin::DevicePlugin() {
   const fs::path path = named ? fs::path(named) : beside_us();
   why_not_ = "the CUDA plugin is neither beside the program nor beside libchorale.so (make all builds it)";
   if (path.empty()) return;
-  // Loads all kernels now rather than at the first launch. Lazy loading may wait for the device while an NCCL kernel on the
+  // Loads all kernels now rather than at the first launch. Lazy loading can wait for the device while an NCCL kernel on the
   // device waits for a peer. If that peer waits for this rank, the ranks deadlock.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   library_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));

@@ -42,7 +42,7 @@ class DevicePlugin {
   struct LibraryTraits {
     using type = void*;
     static type none() { return nullptr; }
-    static void close(type) noexcept {}  // never unloaded, because CUDA's own threads outlive a dlclose
+    static void close(type) noexcept {}  // the plugin is never unloaded, because CUDA's own threads outlive a dlclose
   };
   void* symbol(const char* name) const;
   [[noreturn]] void refuse(const char* name) const;
@@ -50,8 +50,8 @@ class DevicePlugin {
   std::string why_not_;
 };
 
-// Throws an error on behalf of the plugin. The arguments are the event, the values and the fix. The program defines this
-// function, because nvcc cannot compile Chorale's error classes.
+// Throws an error on behalf of the plugin. The arguments are the description of the failure, the values involved, and the
+// suggested fix. The program defines this function, because nvcc cannot compile Chorale's error classes.
 [[noreturn]] void device_error(const std::string& what, const std::string& numbers, const std::string& fix);
 
 // ── the plugin's functions: they have C linkage and are found by name ──
@@ -66,24 +66,26 @@ struct CudaDevice {
   int major, minor;  // compute capability
   std::int64_t memory_bytes;
 };
-// Fills up to `most` devices. Returns the number of devices, or -1 with a reason of up to 255 characters.
+// Fills in up to `most` elements of `devices`. Returns the number of devices. On failure, returns -1 and writes a reason of
+// up to 255 characters.
 using CudaDevicesFunction = int(CudaDevice* devices, int most, char* reason);
 // Returns a new Memory on a device, or pinned host memory if the index is -1. The caller deletes it.
 using CudaMemoryFunction = Memory*(int index);
-// Returns 0 if NCCL loads. Writes its version, or the reason for the failure, in up to 255 characters.
+// Returns 0 if NCCL can be loaded. Writes the version of NCCL, or the reason for the failure, in up to 255 characters.
 using NcclProbeFunction = int(char* text);
 
 // Returns memory on a device, or pinned host memory if the index is -1. Throws if no plugin is loaded. If the device does
 // not work, the first allocation reports the error.
 std::unique_ptr<Memory> cuda_memory(const DevicePlugin& plugin, int index);
 
-// The devices that CUDA sees. If there are none, *why_none gets the reason.
+// Returns the devices that CUDA sees. If there are none, writes the reason to *why_none.
 std::vector<CudaDevice> cuda_devices(const DevicePlugin& plugin, std::string* why_none);
 
 // The device that this rank uses. The ranks of a host are assigned to its devices round-robin, so ranks share a device if
 // the host has more ranks than devices.
 struct DeviceShare {
-  int place, ranks, devices;  // this rank's index on its host, ranks on that host, devices that those ranks share
+  int place, ranks, devices;  // this rank's index on its host, the number of ranks on that host, and the number of devices
+                              // that they share
 
   int index() const { return place % devices; }
   // The number of ranks on this rank's device, including itself.

@@ -1,5 +1,6 @@
-// Allocation of memory. A Memory lends bytes of one kind: from the heap, a file or a GPU, or phantom bytes. Phantom bytes
-// are counted but not stored; they show how much memory a run would need. For ledgers, see chorale/ledger.hpp.
+// Memory allocation. A Memory object allocates ("lends") blocks of one kind of memory: heap, file, GPU or phantom memory.
+// Phantom memory is counted but has no storage; it shows how much memory a run would need. For ledgers, see
+// chorale/ledger.hpp.
 //
 //   Ledger ── Buffer ── lent by ── Memory (host | file | phantom | cuda | pinned)
 #pragma once
@@ -16,8 +17,9 @@ namespace chorale {
 
 struct DeviceKernels;  // src/math/device_kernels.hpp
 
-// The free blocks that a memory keeps for reuse. largest / bytes measures fragmentation; it is 1 if all free bytes form one
-// block. If the ratio is small, a large request may need fresh memory although the total of free bytes would suffice.
+// The free blocks that a memory keeps for reuse. The ratio largest / bytes measures fragmentation; the ratio is 1 if all
+// free bytes form one block. If the ratio is small, a large request can need fresh memory although the total of free bytes
+// would suffice.
 struct KeptBlocks {
   std::int64_t bytes = 0, largest = 0;
 };
@@ -27,26 +29,27 @@ class Memory {
   virtual ~Memory() = default;
   virtual Device device() const = 0;
   virtual bool stores() const { return true; }  // whether blocks have storage; false for phantom memory
-  virtual void* take(std::int64_t bytes) = 0;   // aligned to 64 bytes; if it fails, returns nullptr and sets errno
+  virtual void* take(std::int64_t bytes) = 0;   // returns memory aligned to 64 bytes; on failure, returns nullptr and sets
+                                                // errno
   virtual void give_back(void* place, std::int64_t bytes) noexcept = 0;
-  virtual std::int64_t free_bytes() const { return -1; }  // how many bytes the memory could still lend; −1: unknown
+  virtual std::int64_t free_bytes() const { return -1; }  // number of bytes that can still be allocated; −1: unknown
 
   virtual KeptBlocks kept() const { return {}; }
   virtual void return_kept() noexcept {}  // frees the kept blocks
-  // Tells the memory that the contents of a lent block are no longer needed, so that the kernel can reclaim the block's
-  // pages. Only needed for memory that does not free pages when the block itself is returned.
+  // Tells the memory that the contents of an allocated block are no longer needed, so that the kernel can reclaim the
+  // block's pages. Only needed for kinds of memory that keep the pages of a returned block.
   virtual void return_pages(void*, std::int64_t) noexcept {}
 
   // Copies to and from the host, ordered with the device's work. Device work that is enqueued after copy_in sees the new
   // bytes. copy_out first waits for all earlier work and returns after the bytes have arrived. After either call, the caller
-  // may reuse the host memory.
+  // can reuse the host memory.
   virtual void copy_in(void* to, const void* from_host, std::int64_t bytes) {
     std::memcpy(to, from_host, static_cast<std::size_t>(bytes));
   }
   virtual void copy_out(void* to_host, const void* from, std::int64_t bytes) {
     std::memcpy(to_host, from, static_cast<std::size_t>(bytes));
   }
-  // Copies within this memory; on a device, in stream order.
+  // Copies within this memory. On a device, the copy is made in stream order.
   virtual void copy(void* to, const void* from, std::int64_t bytes) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }

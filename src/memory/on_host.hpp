@@ -1,6 +1,6 @@
-// Access from the host to the elements of a slice. A slice on the host is used directly. For a slice on a device, f gets a
-// host copy, which is written back afterwards unless `use` is `read`. All code that reads or writes single elements uses
-// these functions.
+// Access from the host to the elements of a slice. Each function passes a slice on the host directly to the callable f. For
+// a slice on a device, f gets a host copy, which is written back afterwards unless `use` is `read`. All code that reads or
+// writes single elements uses these functions.
 //
 //   on_host(totals.slice(), Use::both, [&](const Slice& here) { static_cast<double*>(here.data)[1] += 1; });
 //   with_values<float>(tensor, Use::read, [&](std::span<float> values) { … });
@@ -29,9 +29,9 @@ void on_host(const Slice& slice, Use use, F&& f) {
   if (use != Use::read) slice.memory->copy_in(slice.data, copy.data(), slice.bytes());
 }
 
-// Splits the slice into pieces and calls f(here, first) for each piece in order. A piece has the elements [first, first +
-// here.count) of the slice. A slice on the host is one piece. On a device or in a tier, a piece has at most 1 MiB. A slice
-// that is larger than the free host memory can therefore be saved and loaded.
+// Splits the slice into chunks (pieces) and calls f(here, first) for each chunk in order. A chunk has `here.count` elements,
+// starting at element `first` of the slice. A slice on the host is a single chunk. On a device or in a tier, a chunk has at
+// most 1 MiB. A slice that is larger than the free host memory can therefore be saved and loaded.
 template <class F>
 void in_pieces(const Slice& slice, Use use, F&& f) {
   const std::int64_t most = slice.device.is_host() ? slice.count : (1 << 20) / size_of(slice.dtype);

@@ -8,10 +8,11 @@
 //   between       plan      │ 0 ······· │ 1 · │ 2 ··· │      one range, taken from the inner memory
 //   later steps   replay    request i → slot i if it fits; otherwise from the inner memory, which is counted
 //
-// The inner memory serves a request in four cases. The request needs more bytes than planned, because the number of rows of
-// an expert varies. Or its slot is still in use, because a message has not arrived yet. Or the first step made fewer
-// requests. These three cases are counted as unplanned. The fourth case, which is not counted, is a request whose block
-// outlived the first step. The inner memory also serves requests between steps, which are not counted either.
+// The inner memory serves a request in four cases. In the first case, the request needs more bytes than planned, because the
+// number of rows of an expert varies. In the second case, the slot of the request is still in use, because a message has not
+// arrived yet. In the third case, the first step made fewer requests. Requests in the first three cases are counted as
+// unplanned. The fourth case, which is not counted, is a request whose block outlived the first step. The inner memory also
+// serves requests between steps; these requests are not counted either.
 #pragma once
 #include <map>
 #include <unordered_map>
@@ -29,14 +30,14 @@ class PlannedArena final : public MemoryBefore {
   PlannedArena(const PlannedArena&) = delete;
 
   void begin_step();
-  void end_step();  // the first call throws if there is no room for the range
+  void end_step();  // the first call throws if the inner memory cannot provide the range
 
   struct Report {
-    std::int64_t bytes = 0, least = 0;        // size of the range; the most bytes that were alive at the same time in the
-                                              // first step
-    std::int64_t served = 0, unplanned = 0;   // requests of later steps that got their slot, and requests that had none or
-                                              // did not fit
-    std::int64_t largest_free = 0, free = 0;  // current largest free block and free bytes of the range
+    std::int64_t bytes = 0, least = 0;        // `bytes` is the size of the range; `least` is the maximum number of bytes
+                                              // alive at the same time in the first step
+    std::int64_t served = 0, unplanned = 0;   // numbers of requests in later steps: `served` requests got their slot;
+                                              // `unplanned` requests had no slot or did not fit
+    std::int64_t largest_free = 0, free = 0;  // size of the largest free block, and number of free bytes, in the range now
   };
   Report report() const;
 
@@ -48,17 +49,17 @@ class PlannedArena final : public MemoryBefore {
  private:
   enum class Phase : std::uint8_t { waits, records, between, replays };
   void plan();
-  void* planned(std::int64_t bytes);  // returns the slot of the next request; null: the slot cannot serve it
+  void* planned(std::int64_t bytes);  // returns the slot of the next request, or null if the slot cannot serve the request
   bool is_free(std::int64_t first, std::int64_t bytes) const;
 
   Phase phase_ = Phase::waits;
   std::vector<Lifetime> requests_;               // the requests of the first step; the end is 0 if a block outlived the step
-  std::unordered_map<void*, std::size_t> open_;  // the first step's requests with blocks that are still lent
+  std::unordered_map<void*, std::size_t> open_;  // the first step's requests with blocks that are still allocated
   std::int64_t time_ = 0;
-  std::vector<std::int64_t> offsets_;  // indexed by request; −1: served by the inner memory
+  std::vector<std::int64_t> offsets_;  // indexed by request; −1 if the inner memory serves the request
   std::size_t next_ = 0;               // number of the next request
   std::byte* piece_ = nullptr;
-  std::map<std::int64_t, std::int64_t> lent_;  // lent parts of the range: first byte → bytes
+  std::map<std::int64_t, std::int64_t> lent_;  // maps the first byte of each allocated part of the range to the part's size
   Report report_;
 };
 

@@ -5,8 +5,9 @@
 namespace chorale {
 namespace {
 
-// If memory is scarce, returned blocks of at least this size give their pages back to the kernel, as malloc does. Otherwise,
-// for a model of 124 million parameters, activations of 0.4 to 1.6 MB would leave 100 MB in shared memory.
+// If memory is scarce, the pages of freed blocks of at least this size are returned to the kernel, as malloc does.
+// Otherwise, freed activations of 0.4 to 1.6 MB would keep 100 MB of shared memory allocated, for a model of 124 million
+// parameters.
 constexpr std::int64_t returned_by_page = 128 << 10;
 
 }  // namespace
@@ -18,7 +19,7 @@ void* Pool::take(std::int64_t bytes) {
   void* place = kept_for(bytes, size);
   if (!place && most_held_ > 0) return_kept_until(most_held_ - bytes);
   if (!place) place = from_.take(bytes);
-  if (!place && stores()) {  // freeing the kept blocks may free enough memory
+  if (!place && stores()) {  // freeing the kept blocks might free enough memory
     empty();
     place = from_.take(bytes);
   }
@@ -30,7 +31,7 @@ void* Pool::take(std::int64_t bytes) {
   return place;
 }
 
-// Returns the smallest kept block that fits `bytes`, and sets `size` to its size. nullptr: no kept block fits.
+// Returns the smallest kept block that fits `bytes`, and sets `size` to its size. Returns nullptr if no kept block fits.
 void* Pool::kept_for(std::int64_t bytes, std::int64_t& size) {
   const std::int64_t most_spare = most_held_ > 0 ? 0 : bytes / 8;
   const auto smallest = kept_.lower_bound(bytes);

@@ -17,7 +17,7 @@ class FreeRanges {
   void give_back(std::int64_t first, std::int64_t bytes);
 
  private:
-  std::map<std::int64_t, std::int64_t> free_;  // start → bytes; no two ranges are adjacent
+  std::map<std::int64_t, std::int64_t> free_;  // maps the start of each free range to its size; no two ranges are adjacent
 };
 
 }  // namespace chorale

@@ -31,7 +31,7 @@ class Staging {
     }
   }
 
-  // Copies at most slot_bytes bytes. The caller may change `from` after send() returns.
+  // Copies at most slot_bytes bytes. The caller can change `from` after send() returns.
   cudaError_t send(void* to, const void* from, std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_[next_++ % slots_.size()];

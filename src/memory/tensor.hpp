@@ -34,13 +34,12 @@ class Tensor {
   explicit operator bool() const { return storage_ != nullptr; }
   // Identifies the storage. All views of one tensor have the same storage, even if it is a phantom.
   const void* storage() const { return storage_.get(); }
-  void count_as(Category category) const {
-    storage_->count_as(category);
-  }  // sets the category of the storage, and so of
-     // all its views
+  // Sets the category of the storage, and thus of all views of this storage.
+  void count_as(Category category) const { storage_->count_as(category); }
 
   Tensor narrow(std::int64_t first, std::int64_t length) const;  // along dim 0, so that the result is contiguous
-  Tensor view(Shape shape) const;                                // one dim may be -1: inferred from the other dims
+  Tensor view(Shape shape) const;                                // one dim may be -1, and is then inferred from the other
+                                                                 // dims
   Tensor as(DType dtype) const;                                  // the same bytes as a flat tensor of a different type
   Slice slice() const;                                           // data is nullptr if phantom
 

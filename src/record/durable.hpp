@@ -1,6 +1,6 @@
-// Durable writes: when one of these functions returns, its data is on the disk. A function that fails throws an error with
-// the path and the reason. To replace a file, write and sync the new one under a temporary name. Then rename it with
-// rename_durably, which also syncs the folder.
+// Durable writes: when one of the functions returns, the data that it wrote is on the disk. On failure, each function throws
+// an error with the path and the reason. To replace a file, write and sync the new file under a temporary name. Then rename
+// the new file with rename_durably, which also syncs the folder.
 #pragma once
 #include <cstddef>
 #include <filesystem>

@@ -13,7 +13,7 @@ namespace {
 using h5::check;
 using h5::own;
 
-// Whether HDF5 itself manages an attribute. Such attributes are recreated when dimension scales are attached.
+// Whether HDF5 itself manages an attribute. HDF5 recreates its own attributes when dimension scales are attached.
 bool made_by_scales(const std::string& name) {
   return name == "CLASS" || name == "NAME" || name == "DIMENSION_LIST" || name == "REFERENCE_LIST";
 }
@@ -37,8 +37,8 @@ void copy_attributes(hid_t from, hid_t to) {
   }
 }
 
-// A record has two kinds of values, numbers and variable-length strings. This function copies both. HDF5 allocates the
-// memory of the strings that it reads.
+// Copies numbers and variable-length strings, the two kinds of values in a record. HDF5 allocates the memory of the strings
+// that it reads.
 void copy_values(hid_t from, hid_t to, hid_t type, hid_t from_space, hid_t to_space, std::size_t count) {
   std::vector<std::byte> values(count * H5Tget_size(type));
   check(H5Dread(from, type, to_space, from_space, H5P_DEFAULT, values.data()));

@@ -1,11 +1,11 @@
-// Copies a finished run's record into a second file. The root of the record becomes a group of that file, with all groups
-// below it.
+// Copies a finished run's record into a second file. The root group of the record, with all its subgroups, becomes a group
+// of the second file.
 //
 //   run.h5:  /            attributes, rank(rank)          suite.h5:  /runs/dp4-r1/          the attributes, rank(rank)
 //            /train       loss(step*) …                              /runs/dp4-r1/train     loss(step*) …
 //
-// HDF5's own copy (H5Ocopy) leaves references to dimension scales that point into the source file. Therefore this function
-// writes the values and attaches the scales itself. embed_record skips uncommitted rows.
+// HDF5's own copy (H5Ocopy) leaves references to dimension scales that point into the source file. Therefore embed_record
+// copies the values and attaches the scales itself. embed_record skips uncommitted rows.
 #pragma once
 #include <filesystem>
 #include <string>

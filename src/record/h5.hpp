@@ -41,7 +41,8 @@ Owner own(hid_t id, std::source_location where = std::source_location::current()
 
 std::string version();  // version of the library: "1.10.8"
 
-// Turns off HDF5's plugins, and prevents it from printing its error stack on this thread. `check` reports the stack instead.
+// Disables HDF5 plugins, and prevents HDF5 from printing its error stack on this thread. `check` reports the error stack
+// instead.
 void quiet();
 
 hid_t native_type(DType dtype);  // type in memory, owned by the library. Throws for 16-bit floats.
@@ -58,9 +59,9 @@ bool has_attribute(hid_t object, const std::string& name);
 std::string text_attribute(hid_t object, const std::string& name);  // "" if it is missing or not a string
 std::int64_t whole_attribute(hid_t object, const std::string& name, std::int64_t otherwise);
 
-bool exists(hid_t file, const std::string& path);       // false too if a parent group in a path such as a/b/c is missing
+bool exists(hid_t file, const std::string& path);       // also false if a parent group in a path such as a/b/c is missing
 Group make_group(hid_t file, const std::string& path);  // creates the group and its parents; links keep their creation order
-void write_text(hid_t group, const std::string& name, const std::string& text);  // a scalar dataset, a variable-length
-                                                                                 // string
+void write_text(hid_t group, const std::string& name, const std::string& text);  // writes a variable-length string as a
+                                                                                 // scalar dataset
 
 }  // namespace chorale::h5

@@ -22,7 +22,7 @@ enum Code : int { came_to_an_end, lacked_memory, threw };
 
 [[noreturn]] void child(const std::function<void()>& work, double most_seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Resets the handlers, because the program's own handlers would report the crash as a crash of the program.
+  // Resets the signal handlers, because the program's own handlers would report the crash as a crash of the program.
   for (const int crash : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGXCPU}) signal(crash, SIG_DFL);
   const rlimit no_core{0, 0}, computing{static_cast<rlim_t>(std::ceil(most_seconds)), RLIM_INFINITY};
   setrlimit(RLIMIT_CORE, &no_core);

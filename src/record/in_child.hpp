@@ -1,4 +1,4 @@
-// Runs a function in a child process, because the function may crash. libhdf5 crashes on some damaged files and loops
+// Runs a function in a child process, because the function can crash. libhdf5 crashes on some damaged files and loops
 // forever on others, so a child reads a record before this process does (reader.cpp).
 //
 //   this process   fork ──────────────────── waits ──── "", or the reason why the child died

@@ -29,7 +29,7 @@ void describe_labels(hid_t dataset, const std::vector<std::string>& labels) {
   h5::set_attribute(dataset, "flag_meanings", join(labels, " "));
 }
 
-// Absent values are stored as NaN in floats and −1 in integers. Only float variables declare this value in _FillValue,
+// Absent values are stored as NaN in floats and −1 in integers. Only float variables declare the absent value in _FillValue,
 // because readers convert integer variables with a _FillValue to floats.
 void set_fill(hid_t properties, DType dtype) {
   const std::int64_t absent = -1;
@@ -89,8 +89,8 @@ h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, cons
     most.push_back(size.back());
     chunk.push_back(size.back());
   }
-  // HDF5 reads and writes only complete chunks, and allocates a chunk when its first row is written. So chunks of wide rows
-  // have fewer rows.
+  // HDF5 reads and writes only complete chunks, and allocates a chunk when its first row is written. Therefore chunks of
+  // wide rows have fewer rows.
   const hsize_t row_elements = std::accumulate(size.begin() + 1, size.end(), hsize_t{1}, std::multiplies<>());
   chunk[0] = std::clamp<hsize_t>(4096 / row_elements, 1, 128);
 

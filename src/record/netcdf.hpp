@@ -1,6 +1,6 @@
-// netCDF-4's conventions on top of HDF5, so that xarray, pandas, ncdump and h5dump can read the files without Chorale. Every
-// dimension is a coordinate variable and an HDF5 dimension scale. Every variable has a scale attached to each of its
-// dimensions. A column of labels is stored as small integers with CF's flag_values and flag_meanings.
+// Writes HDF5 files that follow the netCDF-4 conventions, so that xarray, pandas, ncdump and h5dump can read the files
+// without Chorale. Every dimension is a coordinate variable and an HDF5 dimension scale. Every variable has a scale attached
+// to each of its dimensions. A column of labels is stored as small integers with CF's flag_values and flag_meanings.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@ namespace chorale {
 
 struct Dimension {
   std::string name;
-  std::vector<std::string> labels = {};  // the meaning of each index; empty: indices have no labels
-  std::int64_t size = 0;                 // number of indices; used only without labels
+  std::vector<std::string> labels = {};  // the meaning of each index; if it is empty, indices have no labels
+  std::int64_t size = 0;                 // number of indices; used only if `labels` is empty
 };
 
 struct Column {
@@ -34,9 +34,9 @@ void describe_variable(hid_t dataset, const std::string& units, const std::strin
 h5::Dataset scale_named(hid_t root, hid_t group, const std::string& name);
 hsize_t length_of(hid_t scale);
 
-// Creates an empty variable for a column. The first dimension, `rows`, is unlimited. The column's additional dimensions
-// follow; their scales must exist in the group or in the root. The column with the name `rows` is the coordinate variable of
-// the rows and must be created first.
+// Creates an empty variable for a column. The first dimension, `rows`, is unlimited. The column's additional dimensions come
+// after `rows`; their scales must exist in the group or in the root. The column with the name `rows` is the coordinate
+// variable of the rows and must be created first.
 h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, const Column& column);
 
 }  // namespace chorale

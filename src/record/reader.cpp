@@ -18,7 +18,7 @@ namespace {
 using h5::check;
 using h5::own;
 
-// The sizes in a file may be wrong, so at most this many cells of a variable are read.
+// The sizes in a file can be wrong, so at most this many cells of a variable are read.
 constexpr std::int64_t most_cells = 20'000'000;
 
 }  // namespace
@@ -58,7 +58,7 @@ std::vector<std::string> links_in(hid_t group, H5O_type_t wanted) {
       if (H5Lget_name_by_idx(group, ".", index, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) < 0) break;
       H5L_info_t link{};
       if (H5Lget_info(group, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
-        continue;  // skips soft and external links, which may point anywhere
+        continue;  // skips soft and external links, which can point anywhere
       H5O_info_t object{};
       if (H5Oget_info_by_name(group, name, &object, H5P_DEFAULT) >= 0 && object.type == wanted) names.emplace_back(name);
     }
@@ -224,7 +224,7 @@ std::vector<std::string> groups_in(hid_t file) {
   return found;
 }
 
-// Reads everything that a Reader can read. Each part is tried, even if a different part is unreadable.
+// Reads everything that a Reader can read. Tries to read each part, even if another part is unreadable.
 void read_everything(const std::filesystem::path& path) {
   const auto tried = [](const auto& part) {
     try {

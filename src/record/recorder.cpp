@@ -151,8 +151,8 @@ void Recorder::attach(const std::string& group, const std::filesystem::path& rec
 
 Table& Recorder::table(const TableSpec& spec) { return tables_.emplace_back(file_.get(), spec); }
 
-// After Ctrl-C, Open MPI gives a rank one second to end its step. So if a step took longer than one second, the record is
-// flushed before the next step begins.
+// After Ctrl-C, Open MPI gives a rank one second to end its step. Therefore, if a step took longer than one second, the
+// record is flushed before the next step begins.
 bool Recorder::due(std::int64_t step) {
   const double now = clock_.seconds();
   const bool took_long = now - std::exchange(asked_at_, now) >= 1;

@@ -12,8 +12,8 @@
 //
 //   {"table":"/","run_id":…,"status":"running"}   {"table":"/","jobsize":4}   …rows…   {"table":"/","status":"ok"}
 //
-// HDF5 rewrites its trees and last chunks in place, so if the process were killed between two writes, rows that were already
-// stored would be lost. Therefore the file is built in memory, and each flush replaces the file on disk atomically
+// HDF5 rewrites its trees and last chunks in place. If the process were killed between two such writes, rows that were
+// already stored would be lost. Therefore the file is built in memory, and each flush replaces the file on disk atomically
 // (snapshot_file.hpp). A process killed at any moment loses only unflushed rows. Cost: a copy of the file in memory.
 #pragma once
 #include <cstdio>
@@ -34,8 +34,8 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // the string a
 
 class Recorder {
  public:
-  // Creates folder/run.h5 and folder/metrics.jsonl, which must not exist yet. With takes_over, the first flush replaces
-  // the run.h5 of a writer that died, and new lines are appended to that writer's metrics.jsonl.
+  // Creates folder/run.h5 and folder/metrics.jsonl, which must not exist yet. If `takes_over` is true, the first flush
+  // replaces the run.h5 of a writer that died, and new lines are appended to that writer's metrics.jsonl.
   Recorder(const std::filesystem::path& folder, const Facts& facts, Clock& clock, bool takes_over = false);
   ~Recorder();  // flushes an unfinished record and marks it "failed"
   Recorder(const Recorder&) = delete;
@@ -68,8 +68,8 @@ class Recorder {
     if (table.spec().live) write_line(table.last_row_as_json());
   }
 
-  bool due(std::int64_t step);  // true if the last flush was 10 s or 50 steps ago, or if the last step took more than a
-                                // second
+  bool due(std::int64_t step);  // true if the last flush was at least 10 s or 50 steps ago, or if the last step took more
+                                // than a second
   void flush();
   void finish(const std::string& status);
 

@@ -22,8 +22,8 @@ fs::path nearest_existing(const fs::path& path, std::error_code& error) {
 
 namespace {
 
-// Returns why no file can be created in `folder`, or in a new folder of this name. Tests the nearest existing folder at or
-// above this path.
+// Returns why no file can be created in `folder`, or why the folder itself cannot be created. Tests the nearest existing
+// folder at or above this path.
 std::error_code why_not_writable(const fs::path& folder) {
   std::error_code error;
   const fs::path there = nearest_existing(folder, error);
@@ -54,7 +54,7 @@ void require_writable_file(const fs::path& file, const std::string& option, bool
 }
 
 fs::path make_run_folder(const fs::path& parent, const std::string& command, const Clock& clock) {
-  std::error_code trouble;  // ignored, because creating a folder inside it would also fail
+  std::error_code trouble;  // not checked: without `parent`, creating the run folder fails
   fs::create_directories(parent, trouble);
   const std::string time = replace_all(iso_time(clock.wall_seconds()).substr(0, 19), ':', '-');
   std::random_device entropy;

@@ -20,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "the format is little endian, and values are used without conversion");
 
-constexpr std::size_t longest_header = 100'000'000;  // the limit of the format's own library
+constexpr std::size_t longest_header = 100'000'000;  // the limit of the reference implementation of the format
 
 constexpr std::pair<DType, const char*> names[] = {{DType::f32, "F32"},   {DType::f64, "F64"}, {DType::f16, "F16"},
                                                    {DType::bf16, "BF16"}, {DType::i32, "I32"}, {DType::i64, "I64"},
@@ -43,7 +43,8 @@ std::int64_t bytes_of(const Shape& shape, DType dtype) {
   return bytes;
 }
 
-// Returns a non-negative integer. Like the JSON library, it throws a std::exception; read_header adds the file name.
+// Returns a non-negative integer. On failure, throws a std::exception, as the JSON library does; read_header() adds the file
+// name.
 std::int64_t count_in(const nlohmann::json& value) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > INT64_MAX)
     throw std::runtime_error("a size is not a non-negative integer");

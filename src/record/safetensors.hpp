@@ -50,8 +50,8 @@ class File {
   std::map<std::string, Entry> entries_;
 };
 
-// Takes all names, types and shapes first. The bytes of the tensors must then be written in the same order, in chunks of any
-// size.
+// The constructor takes the names, types and shapes of all tensors. The bytes of the tensors must then be written in the
+// same order, in chunks of any size.
 class Writer {
  public:
   Writer(std::filesystem::path path, std::vector<Entry> entries,

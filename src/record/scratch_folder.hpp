@@ -11,7 +11,7 @@ namespace chorale {
 class ScratchFolder {
  public:
   explicit ScratchFolder(const std::filesystem::path& parent) {
-    std::error_code trouble;  // ignored, because mkdtemp would also fail
+    std::error_code trouble;  // not checked: if the folder cannot be created, mkdtemp fails
     std::filesystem::create_directories(parent, trouble);
     std::string name = (parent / ".chorale-XXXXXX").string();
     if (!mkdtemp(name.data()))

@@ -49,8 +49,8 @@ std::filesystem::path SnapshotFile::hidden(const char* suffix) const {
 void SnapshotFile::publish(std::span<const std::byte> image) {
   const int copy = published_ % 2;
   bring_up_to_date(copy, image);
-  // Gives the updated copy a second name, and then renames the second name to the visible name. Readers see only this atomic
-  // rename.
+  // Creates a second hard link to the updated copy, and then renames this link to the visible name. Readers see only the
+  // atomic rename.
   const auto name = hidden(copy ? "1" : "0"), next = hidden("new");
   unlink(next.c_str());
   if (link(name.c_str(), next.c_str()) != 0 || rename(next.c_str(), path_.c_str()) != 0) refuse_snapshot(path_);

@@ -25,7 +25,7 @@ class SnapshotFile {
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
 
-  void publish(std::span<const std::byte> image);  // replaces the contents by `image`; after a failure, the old contents
+  void publish(std::span<const std::byte> image);  // replaces the contents with `image`; after a failure, the old contents
                                                    // remain
 
  private:

@@ -1,4 +1,4 @@
-// A table is a group of the file with one unlimited dimension, the rows. All columns extend along this dimension:
+// A table is a group of the HDF5 file with one unlimited dimension, the rows. All columns extend along this dimension:
 //
 //   /phases   phase_time(step*, rank, phase)        `step` is the dimension of the rows. The dimension scale `rank` is in
 //             step(step*)  phase(phase)             the root, the scale `phase` in the group
@@ -14,8 +14,8 @@
 //                                               column("loss", &EvalRow::loss, "1", "mean loss in nats")}; }
 //   };
 //
-// If a command also prints its rows for programs, it prints the same columns (bench/series_row.hpp). Such a column may have
-// a different name in the printed rows, or appear only in the record or only in the printed rows.
+// If a command also prints its rows for programs, it prints the same columns (bench/series_row.hpp). A column can have a
+// different name in the printed rows, or appear only in the record or only in the printed rows.
 #pragma once
 #include <cstring>
 #include <optional>
@@ -33,7 +33,7 @@ struct TableSpec {
   std::string group;  // "train"
   std::string rows;   // the name of the rows' dimension: "step"
   std::vector<Column> columns;
-  std::vector<Dimension> dimensions = {};  // defined in this group; all other dimensions are those of the root
+  std::vector<Dimension> dimensions = {};  // defined in this group; all other dimensions belong to the root
   bool live = false;                       // each row is also written to metrics.jsonl immediately
 };
 
@@ -42,7 +42,7 @@ template <class Row, class Value>
 struct Field {
   Column column;
   Value Row::*member;
-  std::string printed = column.name;  // name of the column in JSON and CSV; "": not printed
+  std::string printed = column.name;  // name of the column in JSON and CSV, or "" if the column is not printed
   bool recorded = true;
 
   Field printed_as(std::string name) const { return {column, member, std::move(name), recorded}; }
@@ -51,10 +51,11 @@ struct Field {
 };
 
 // Returns the index of the string's label. A detail after a colon is not part of the label. For example, "simulated:my.toml"
-// has the label "simulated". A string without a label gets the index after the last label.
+// has the label "simulated". A string that matches no label gets the index after the last label.
 std::uint8_t label_of(const Column& column, const std::string& text);
 
-// Returns the stored form of a value: an index for an enumerator, a flag or a labeled string; −1 for an absent number.
+// Returns the stored form of a value. An enumerator, a flag or a labeled string is stored as an index, and an absent number
+// as −1.
 template <class T>
 decltype(auto) stored(const T& value, const Column& column) {
   if constexpr (std::is_same_v<T, std::string>)

@@ -1,6 +1,6 @@
-// A file as a slow tier of memory. The file holds tensors while no computation uses them. As with tensors on a device,
-// copies transfer the tensors to memory. The CPU cannot load from or store to the tier; an access to its addresses causes a
-// segmentation fault.
+// A file that serves as a slow memory tier. The file holds tensors while no computation uses them. Like tensors on a device,
+// these tensors must be copied to memory before they are used. The CPU cannot load from or store to the tier; an access to
+// its addresses causes a segmentation fault.
 //
 //   tensor in the tier    │····block 0····│····block 1····│··        blocks of 4 KiB, each with a CRC-32C in memory
 //        │ fetch  ▲ send
@@ -29,7 +29,8 @@ class FileTier final : public Memory {
   static constexpr std::int64_t block = 4096;
 
   static Descriptor open_unbuffered(const char* path);  // returns an empty descriptor if the file system refuses O_DIRECT
-  // Throws a usage error if the folder does not exist or is not writable. Tests pass a queue and an `open` that fail.
+  // Throws a usage error if the folder does not exist or is not writable. Tests can pass a `queue` that fails, or a function
+  // `open` that fails.
   explicit FileTier(const std::filesystem::path& folder, std::unique_ptr<IoQueue> queue = nullptr,
                     Descriptor (*open)(const char* path) = open_unbuffered);
   // From this call on, the tier measures how long the program waits for transfers, and calls `on_wait` after each wait.
@@ -38,8 +39,8 @@ class FileTier final : public Memory {
     clock_ = &clock;
     on_wait_ = std::move(on_wait);
   }
-  // Seconds during which transfers were in flight, as far as the program has noticed, and seconds during which the program
-  // waited for them.
+  // `in_flight` is the time during which transfers were in flight, in seconds. A transfer counts until the program notices
+  // its completion. `waited` is the time during which the program waited for transfers, in seconds.
   struct Times {
     double in_flight = 0, waited = 0;
   };
@@ -66,30 +67,32 @@ class FileTier final : public Memory {
 
  private:
   friend class FileCopy;
-  // The requests of one copy. The requests use the caller's memory, so the destructor waits for their end.
+  // The requests of one copy. The requests use the caller's memory, so the destructor waits until all requests have
+  // completed.
   struct Transfer {
     explicit Transfer(FileTier& with, bool to_file = false) : tier(with), writes(to_file) {}
     ~Transfer() { tier.finish(pending); }
     Transfer(const Transfer&) = delete;
     FileTier& tier;
     std::int64_t pending = 0;
-    int error = 0;        // errno of the first request that failed; EBADMSG: a checksum is wrong
+    int error = 0;        // errno of the first request that failed, or EBADMSG if a checksum is wrong
     std::int64_t at = 0;  // offset in the file
     bool writes;
   };
   struct Piece : IoRequest {
     Transfer* transfer;
-    std::int64_t first, count;  // all bytes of the piece; the request has only the bytes that are still missing
+    std::int64_t first, count;  // all bytes of this block; the IoRequest has only the bytes that are not yet transferred
   };
 
   std::int64_t offset_of(const void* place) const { return static_cast<const std::byte*>(place) - start_; }
   void start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
   void start_piece(Transfer& transfer, IoRequest::Kind kind, std::int64_t offset, void* data, std::int64_t bytes);
-  IoRequest& next();                       // waits for a request to end, and returns it
+  IoRequest& next();                       // waits until a request completes, and returns it
   void note(IoRequest& request) noexcept;  // handles a request that the queue returned
-  bool go_on(Piece& piece) noexcept;       // requests the remaining bytes of a piece; false: none remain
+  bool go_on(Piece& piece) noexcept;       // requests the remaining bytes of a piece (a block of a transfer); returns false
+                                           // if no bytes remain
   void check(Piece& piece) noexcept;
-  void progress();                                    // handles requests that have ended; never waits
+  void progress();                                    // handles completed requests; never waits
   void wait(Transfer& transfer);                      // throws if the transfer failed
   void finish(const std::int64_t& pending) noexcept;  // waits until `pending` is 0
   void throw_if_failed(const Transfer& transfer) const;
@@ -97,7 +100,7 @@ class FileTier final : public Memory {
   Descriptor file_, unbuffered_;  // two descriptors of the same file; the second is empty if the file system refuses
                                   // O_DIRECT
   std::unique_ptr<IoQueue> queue_;
-  std::byte* start_ = nullptr;  // an address range without memory; each address corresponds to an offset in the file
+  std::byte* start_ = nullptr;  // a reserved address range without memory; each address corresponds to an offset in the file
   std::int64_t addresses_ = 0;
   FreeRanges free_{0};
   std::int64_t length_ = 0;               // length of the file in bytes

@@ -28,7 +28,7 @@ Staged& Staged::operator=(Staged&& other) noexcept {
 
 void Staged::start(bool reads, const Tensor& there, TierTraffic& traffic) {
   wait();
-  // If the host computes with a tensor of a device, the copy counts as the tier, and the tensor as memory.
+  // If `there` is on a device, its memory counts as the fast memory, and this copy on the host counts as the tier.
   const bool on_device = there.device().kind == Device::Kind::cuda;
   (reads != on_device ? traffic.read : traffic.written)[static_cast<std::size_t>(category_)] += there.bytes();
   void* const from = there.phantom() ? nullptr : (reads ? there : tensor_).slice().data;

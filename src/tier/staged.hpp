@@ -9,8 +9,8 @@
 
 namespace chorale {
 
-// Whether a computation on device `here` needs a copy of the tensor, because the tensor is in a file or across a device's
-// bus.
+// Whether a computation on device `here` needs a copy of the tensor, because the tensor is in a file or on the other side of
+// a device's bus.
 inline bool is_away(const Tensor& tensor, Device here) {
   if (!tensor) return false;
   return tensor.device().kind == Device::Kind::file || tensor.device().is_host() != here.is_host();
@@ -27,17 +27,17 @@ class Staged {
 
   explicit operator bool() const { return bool(tensor_); }
   const Tensor& tensor() const { return tensor_; }
-  // `there` may be shorter than tensor(). Only in plans may the type of `there` differ from the type of tensor(). The
+  // `there` can be shorter than tensor(). The types of `there` and tensor() must be equal, except in plans (dry runs). The
   // elements must not change until wait() returns.
   void start_read(const Tensor& there, TierTraffic& traffic) { start(true, there, traffic); }
   void start_write(const Tensor& there, TierTraffic& traffic) { start(false, there, traffic); }
-  void wait();  // waits for the last copy; throws if it failed
-  bool over();  // whether the last copy has ended; never waits
+  void wait();  // waits for the last copy; throws if the copy failed
+  bool over();  // whether the last copy has completed; never waits
 
  private:
   void start(bool reads, const Tensor& there, TierTraffic& traffic);
   AsyncCopy& copy_with(const Tensor& there);
-  Tensor tensor_;  // declared before copy_, whose destructor waits and still needs the tensor
+  Tensor tensor_;  // declared before copy_, whose destructor waits for a copy that uses this tensor
   Category category_ = Category::workspace;
   std::unique_ptr<AsyncCopy> copy_;
 };

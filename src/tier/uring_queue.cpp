@@ -39,7 +39,7 @@ class UringQueue final : public IoQueue {
     int started = 0;
     do started = io_uring_submit(&ring_);
     while (started == -EINTR || started == -EAGAIN);
-    if (started < 0) {  // the entry stays in the ring, so it must not refer to the request any more
+    if (started < 0) {  // the entry stays in the ring, so it must no longer refer to the request
       io_uring_prep_nop(entry);
       io_uring_sqe_set_data(entry, nullptr);
     }
@@ -72,7 +72,7 @@ class UringQueue final : public IoQueue {
   void release(void* data) noexcept override {
     const int pinned = slot([&](const iovec& memory) { return memory.iov_base == data; });
     if (pinned < 0) return;
-    pinned_[static_cast<std::size_t>(pinned)].iov_len = 0;  // even if the kernel refuses the update, no request may use the
+    pinned_[static_cast<std::size_t>(pinned)].iov_len = 0;  // even if the kernel refuses the update, requests stop using the
                                                             // old pages
     set(pinned, {});
   }

@@ -6,7 +6,8 @@ namespace chorale {
 namespace {
 
 constexpr std::size_t most_sets = 3;
-constexpr std::int64_t windows_worth_pinning = 24;  // pinning pays for walks of at least this many windows: eight per buffer
+constexpr std::int64_t windows_worth_pinning = 24;  // pinning saves time in walks of at least this many windows, which are
+                                                    // eight per buffer
 
 }  // namespace
 
@@ -95,8 +96,8 @@ void WindowWalk::add(std::size_t item, const WindowParts& parts) {
 
 WindowWalk::Buffers& WindowWalk::set_of(std::size_t i) { return sets_[i % sets_.size()]; }
 
-// Computes windows up to `end`. While one window is computed, the next one is read into buffers whose previous contents have
-// been written.
+// Computes windows up to `end`. While one window is computed, the next window is read into buffers whose previous contents
+// have been written.
 void WindowWalk::advance(bool waits, std::size_t end) {
   while (next_ < end) {
     for (; reading_ < windows_.size() && reading_ < next_ + std::min<std::size_t>(2, sets_.size()); ++reading_) {

@@ -1,5 +1,5 @@
 // Visits flat tensors of equal length window by window, so that tensors in a slow tier need little memory. While one window
-// is computed, the next one is read and the previous one is written:
+// is computed, the next window is read and the previous window is written:
 //
 //   set 0    read ▸ compute ▸ write                       read ▸ …
 //   set 1            read   ▸ compute ▸ write
@@ -18,26 +18,26 @@
 namespace chorale {
 
 struct WindowPart {
-  Tensor whole;  // in memory or in a slow tier; empty: this part does not exist
+  Tensor whole;  // in memory or in a slow tier; if it is empty, this part does not exist
   Category category = Category::optimizer;
   bool reads = true, writes = false;
-  Tensor target = {};  // the tensor to which the elements are written, in the same kind of memory as `whole`; empty: `whole`
-                       // itself
+  Tensor target = {};  // the tensor to which the elements are written, in the same kind of memory as `whole`; if it is
+                       // empty, `whole` itself
 };
 using WindowParts = std::vector<WindowPart>;
 
 struct Window {
-  std::size_t item;           // the item number that was passed to add()
+  std::size_t item;           // the item number that the caller passed to add()
   std::int64_t first, count;  // the range of elements
 };
 
 class WindowWalk {
  public:
-  // work(window, here): here[i] has the window's elements of part i. If a part in a slow tier is not read, its elements in
-  // `here` start as zeros. Every list of parts has as many parts as `like`, with the same types and in the same kinds of
-  // memory. pins: pins the buffers of tensors in a file (IoQueue::pin). Pinning saves a quarter of the processor time of
-  // copies, 14 ms per GiB, if each buffer serves many windows. If a buffer serves few windows, pinning costs as much as it
-  // saves.
+  // Calls work(window, here) for each window, where `here[i]` has the window's elements of part i. If a part in a slow tier
+  // is not read, its elements in `here` are initially zero. Every list of parts has as many parts as `like`, with the same
+  // types and in the same kinds of memory. If `pins` is true, the buffers of tensors in a file are pinned (IoQueue::pin). If
+  // each buffer serves many windows, pinning saves a quarter of the processor time of copies, 14 ms per GiB. If a buffer
+  // serves few windows, pinning costs as much time as it saves.
   using Work = std::function<void(const Window& window, std::span<const Tensor> here)>;
   WindowWalk(const WindowParts& like, std::int64_t elements, Allocator& memory, TierTraffic& traffic, Work work,
              std::size_t sets = 3, bool pins = true);

@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::int64_t mib = 1 << 20;
 
-// Emulates a machine with files for /proc and /sys. On this machine, 100 MiB are available unless a cgroup has a lower
-// limit.
+// Emulates a machine by files that stand in for /proc and /sys. 100 MiB of memory are available on the emulated machine,
+// unless a cgroup has a lower limit.
 class FakeMachine {
  public:
   FakeMachine() { write("proc/meminfo", "MemTotal:  409600 kB\nMemFree:   51200 kB\nMemAvailable:  102400 kB\n"); }
@@ -66,13 +66,11 @@ TEST_CASE("with cgroups of version 2, the tightest limit from the process's cgro
   CHECK(machine.available() == 100 * mib);
   machine.group2(root / "slurm/job_7", std::to_string(50 * mib), 35 * mib);
   CHECK(machine.available() == 15 * mib);
-  machine.group2(root / "slurm/job_7", std::to_string(50 * mib), 35 * mib, 25 * mib);  // 25 of the 35 MiB in use are file
-                                                                                       // pages
+  machine.group2(root / "slurm/job_7", std::to_string(50 * mib), 35 * mib, 25 * mib);  // 25 of these 35 MiB are file pages
   CHECK(machine.available() == 40 * mib);
   machine.group2(root / "slurm", std::to_string(60 * mib), 54 * mib);
   CHECK(machine.available() == 6 * mib);
-  machine.group2(root / "slurm/job_7/step_0", std::to_string(20 * mib), 22 * mib);  // a limit that was lowered below the
-                                                                                    // usage
+  machine.group2(root / "slurm/job_7/step_0", std::to_string(20 * mib), 22 * mib);  // the limit was lowered below the usage
   CHECK(machine.available() == 0);
   machine.group2(root / "slurm/job_8", std::to_string(mib), mib);  // siblings do not count
   machine.write("proc/self/cgroup", "0::/slurm\n");
@@ -87,8 +85,8 @@ TEST_CASE("a container sees its own cgroup as the root") {
     machine.write("proc/self/cgroup", own);
     CHECK(machine.available() == 40 * mib);
   }
-  // Without a cgroup namespace, /proc/self/cgroup contains the full path, and /proc/self/mountinfo names the cgroup that is
-  // mounted.
+  // Without a cgroup namespace, /proc/self/cgroup contains the cgroup's full path, and /proc/self/mountinfo names the
+  // mounted cgroup.
   machine.write("proc/self/cgroup", "0::/docker/7f/inner\n");
   machine.write("proc/self/mountinfo", "40 23 0:30 /docker/7f /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n");
   CHECK(machine.available() == 40 * mib);

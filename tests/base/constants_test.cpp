@@ -1,5 +1,5 @@
-// GCC 12.2 miscompiles constants such as the one in this test unless the Makefile passes an option. The test checks that the
-// option is passed.
+// GCC 12.2 miscompiles constants such as the one in this test, unless the Makefile passes a compiler option that prevents
+// this. The test checks that the Makefile passes the option.
 #include <cstring>
 
 #include "tests/catch.hpp"

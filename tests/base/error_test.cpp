@@ -59,13 +59,13 @@ TEST_CASE("a handle closes exactly once, wherever it was moved") {
     Handle<CountingTraits> a(7), b(8);
     Handle<CountingTraits> c = std::move(a);
     CHECK((!a && c.get() == 7));
-    c = std::move(b);  // closes 7
+    c = std::move(b);  // closes handle 7
     CHECK(closed == 1);
     auto& same = c;
     c = std::move(same);
     CHECK(c.get() == 8);
     Handle<CountingTraits> kept(9);
-    CHECK(kept.release() == 9);  // from here on, the caller must close 9
+    CHECK(kept.release() == 9);  // from here on, the caller must close handle 9
   }
   CHECK(closed == 2);
 }

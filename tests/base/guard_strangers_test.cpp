@@ -1,5 +1,5 @@
-// Processes that do not belong to the run connect to a guard. The guard (the process that watches the ranks of a host) must
-// not wait for these strangers, and must ignore their messages.
+// In these tests, processes that do not belong to the run connect to a guard. The guard (the process that watches the ranks
+// of a host) must not wait for these strangers, and must ignore their messages.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -72,7 +72,7 @@ void write_to(const Descriptor& line, const std::string& text) {
   REQUIRE(send(line.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
 }
 
-// Lets the guard read for a short time. Returns the hosts from which it accepted messages.
+// Lets the guard read messages for a short time. Returns the hosts from which the guard accepted messages.
 std::string believed(OtherGuards& guards) {
   SystemClock clock;
   std::string hosts;

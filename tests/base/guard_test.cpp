@@ -1,6 +1,6 @@
-// The guard is the process that watches the ranks of a host. These tests check how it explains a dead rank, a late rank,
-// different calls and a lost message. They also check messages between guards, and the rule by which a run is considered
-// hung.
+// The guard is the process that watches the ranks of a host. These tests check how the guard explains a dead rank, a late
+// rank, mismatched calls and a lost message. They also check messages between guards, and the rule that decides whether a
+// run hangs.
 #include "src/base/guard/dump.hpp"
 #include "src/base/guard/explanation.hpp"
 #include "src/base/guard/flight.hpp"
@@ -109,8 +109,8 @@ TEST_CASE("a deadlock is certain only if each rank waits for one that is late an
        "error: ranks wait for each other\n  rank 0 on n0 waits for rank 1 in call 7 of ranks 0-3, all_reduce of 64 f32");
   says(said, "rank 1 on n0 waits for rank 0 in call 3 of ranks 0-1, broadcast of 4 f32\n");
   CHECK(said.find("rank 3") == std::string::npos);
-  // None of these three cases is a deadlock. First, the late rank computes. Second, the late rank waits in a call that all
-  // ranks have begun. Third, the rank for which the other ranks wait has begun the call.
+  // None of these three cases is a deadlock. In the first case, the late rank computes. In the second case, the late rank
+  // waits in a call that all ranks have begun. In the third case, the rank that the other ranks wait for has begun the call.
   CHECK(explain_deadlock({rank_that(0, true, {sixth, all}), rank_that(1, false, {sixth, pair})}).empty());
   Shown begun_by_both = pair;
   CHECK(explain_deadlock({rank_that(0, true, {pair, all}), rank_that(1, true, {sixth, begun_by_both})}).empty());

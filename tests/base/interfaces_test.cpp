@@ -46,7 +46,7 @@ TEST_CASE("only interfaces that certainly reach no other host are refused, and o
     return error_of(environment_of(variables), may_use_ucx) == "accepted";
   };
   const std::pair<std::string, std::string> tcp_by_loopback{"OMPI_MCA_btl_tcp_if_include", "lo"};
-  CHECK(accepted({{"OMPI_MCA_btl_tcp_if_include", "ib0"}}));  // the interface can have only an IPv6 address
+  CHECK(accepted({{"OMPI_MCA_btl_tcp_if_include", "ib0"}}));  // accepted: an interface may have no IPv4 address
   CHECK(accepted({{"OMPI_MCA_btl_tcp_if_include", "fe80::/64"}}));
   CHECK(accepted({{"UCX_NET_DEVICES", "mlx5_0:1"}}));  // an RDMA device, not a network interface
   CHECK(accepted({{"UCX_NET_DEVICES", "all"}}));

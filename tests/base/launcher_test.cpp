@@ -1,4 +1,4 @@
-// Checks the value that Launcher::run() returns when a launch ends.
+// Checks the return value of Launcher::run() after a launch has ended.
 #include "src/base/launcher.hpp"
 
 #include <csignal>

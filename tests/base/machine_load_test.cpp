@@ -20,7 +20,7 @@ TEST_CASE("a reading sums the busy and the stolen time of all cores, and the byt
                                             "  eth0:3401000382 67588 0 0 0 0 0 0 2461786 33955 0 0 0 0 0 0\n"
                                             "  eth1: 18 1 0 0 0 0 0 0 14 1 0 0 0 0 0 0\n";
   const MachineReading reading = read_machine(VirtualClock(), folder.path());
-  CHECK(reading.worked == Approx(15.5));  // a tick is a hundredth of a second
+  CHECK(reading.worked == Approx(15.5));  // the kernel counts CPU time in ticks of 0.01 s
   CHECK(reading.stolen == Approx(0.7));
   CHECK(reading.load == 3.25);
   CHECK(reading.bytes_in == 3401000400);
@@ -40,7 +40,7 @@ TEST_CASE("the busy time between two readings, minus this rank's own, is charged
   CHECK((work.load == 3.25 && work.of_cores == 4 && work.busy()));
   CHECK(work.text() ==
         "other programs use 1.6 of its 4 cores (load 3.2), the hypervisor takes 2 % of the machine's CPU time");
-  after.own = 40;  // the kernel counts in ticks, so CPU time of this process can exceed that of the machine
+  after.own = 40;  // CPU times are rounded to ticks, so this process can seem to use more than the machine
   CHECK(work_between(before, after, 4).cores == 0);
   after.worked = 1e6;
   CHECK(work_between(before, after, 4).cores == 4);

@@ -98,5 +98,5 @@ TEST_CASE("signals to stop are collected, not obeyed at once") {
   const int first = signals.pending().value_or(0), second = signals.pending().value_or(0);
   CHECK((first + second == SIGTERM + SIGUSR1));
   CHECK_FALSE(signals.pending());
-  std::raise(SIGUSR1);  // consumed by `signals`, so not delivered after `signals` is destroyed
+  std::raise(SIGUSR1);  // `signals` consumes this signal, so it is not delivered after `signals` is destroyed
 }

@@ -200,8 +200,8 @@ TEST_CASE("a size may be auto: then the program chooses it") {
 
 namespace {
 
-// Options for the tests below. `momentum` has an effect only with some rules, and `floor` can be given as a multiple of the
-// rate. The function add_words() maps the option names of a different program to these options.
+// Options for the tests below. `momentum` has an effect only with some update rules, and `floor` can be given as a multiple
+// of the learning rate. The function add_words() maps another program's option names to these options.
 struct Rules {
   std::string rule = "adam", model = "one";
   double rate = 2, momentum = 0.9;
@@ -250,11 +250,11 @@ TEST_CASE("several mistakes are reported at once, each in a line of its own") {
                                    "  unknown flag --nonsense", "  rate = fast (command line): rate takes a number",
                                    "  dtype = f16 (command line): did you mean bf16? dtype takes one of f32, bf16",
                                    "  chorale test --help lists all options"});
-  CHECK(contains(refused({"--nonsense", "--nonsense"}), "unknown flag --nonsense\n"));  // not shown as a list
+  CHECK(contains(refused({"--nonsense", "--nonsense"}), "unknown flag --nonsense\n"));  // reported once, not as a list
   const std::string two = refused({"--preset", "tyni", "--nonsense"});
   CHECK((contains(two, "2 settings") && contains(two, "unknown preset") && contains(two, "flag --nonsense")));
-  // If there is a second mistake, it can be the only reason why a setting has no effect. So the missing effect is not
-  // reported yet.
+  // A setting can lack an effect only because another setting is wrong. So the error for the wrong setting does not mention
+  // the missing effect.
   CHECK(!contains(refused_rules({"--rule", "sdg", "--momentum", "0.9", "--nonsense"}), "no effect"));
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("a setting without effect is refused, unless it comes from a preset") 
     CHECK_THAT(said, says("momentum has no effect here") && says(place) && says("only with rule sgd or lion"));
   CHECK_THAT(refused_rules({"--rule", "sgd", "--momentum", "0", "--model", "two"}), says("momentum is 0"));
   CHECK(Rules().resolve({"--rule", "sgd", "--momentum", "0.5"}).momentum == 0.5);
-  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // a setting from a preset is not an error
+  CHECK(Rules().resolve({"--preset", "small"}).momentum == 0.3);  // a preset may set an option that has no effect
   CHECK_THAT(Rules().options.help_text(), says("of sgd (default 0.9), only with rule sgd or lion"));
 }
 
@@ -300,7 +300,8 @@ TEST_CASE("a run's config file can be read again; options without effect are com
   const std::string kept = Rules().resolve({"--preset", "small"}).options.toml();
   CHECK_THAT(kept, says("# no effect: momentum = 0.3\n") && says("\nrule = \"adam\"\n"));
   CHECK(Rules().resolve({"--config", FileWith("kept.toml", kept).path}).rate == 3);
-  // Older versions also saved settings without effect. So a config file can contain such a setting with its default value.
+  // Older versions of the program also saved settings that had no effect. So a config file may contain such a setting if its
+  // value is the option's default.
   CHECK(Rules().resolve({"--config", FileWith("older.toml", "momentum = 0.9\n").path}).rate == 2);
 }
 
@@ -363,7 +364,7 @@ TEST_CASE("the launcher is read from the environment") {
   CHECK(with({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).rank == 2);
   CHECK(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).launcher == "MPICH's mpirun");
   CHECK(with({{"PMI_RANK", "x"}, {"PMI_SIZE", "3"}}).size == 1);
-  CHECK(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).size == 1);  // a batch script, not a job step
+  CHECK(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).size == 1);  // a batch script, which is not a job step
 
   CHECK(with({}).one_host());
   CHECK_FALSE(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).one_host());  // the number of hosts is unknown

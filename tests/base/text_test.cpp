@@ -17,7 +17,7 @@ TEST_CASE("bytes and seconds are printed and parsed with units") {
   CHECK(human_bytes(std::int64_t{5} << 40) == "5.0 TiB");
   CHECK((parse_bytes("0") == 0 && parse_bytes("8") == 8 && parse_bytes("64K") == 65536 && parse_bytes("1.5k") == 1536));
   CHECK((parse_bytes("80GB") == 80'000'000'000 && parse_bytes("1.5kB") == 1500 && parse_bytes("64KiB") == 65536));
-  CHECK((parse_bytes("4.1GB") == 4'100'000'000 && parse_bytes("64.4GB") == 64'400'000'000));  // not exact in binary
+  CHECK((parse_bytes("4.1GB") == 4'100'000'000 && parse_bytes("64.4GB") == 64'400'000'000));  // not exact in f64
   CHECK((parse_bytes("1M") == 1 << 20 && parse_bytes("2 GiB") == std::int64_t{2} << 30 && parse_bytes("16B") == 16));
   for (const char* wrong : {"", "K", "-1", "1X", "1KX", "0.3", "1.2.3", "1e3", "9999999T"}) {
     INFO(wrong);
@@ -84,7 +84,7 @@ TEST_CASE("a table prints as text, CSV, JSON and Markdown") {
   ratios.add({"~ 0.98"});  // approximate numbers are right-aligned, too
   CHECK(ratios.print("text") == "of the first\n        1.00\n      ~ 0.98\n");
   CHECK(TextTable({"a\nb"}).print("text") == "a\\x0ab\n");
-  TextTable unknown({"seconds", "note"});  // one number is unknown, and some cells are empty
+  TextTable unknown({"seconds", "note"});  // one cell is the unknown number "?", and some cells are empty
   unknown.add({"1.5", ""});
   unknown.add({"", "late"});
   const auto rows = nlohmann::json::parse(unknown.print("json"));
@@ -111,7 +111,7 @@ TEST_CASE("a note that is wider than the screen goes on as a note; in a pipe it 
 TEST_CASE("a paragraph breaks between words, and a long word after a bar") {
   CHECK(paragraph("- ", "one two three", 0) == "- one two three\n");
   CHECK(paragraph("- ", "one two three", 9) == "- one two\n  three\n");
-  CHECK(paragraph("µ ", "µµ two", 8) == "µ µµ two\n");  // a letter takes one column, whatever its number of bytes
+  CHECK(paragraph("µ ", "µµ two", 8) == "µ µµ two\n");  // a letter takes one column, however many bytes it has
   CHECK(paragraph("", "run this now", 9, " \\") == "run \\\nthis \\\nnow\n");
   CHECK(paragraph("  ", "ring|tree|mesh or", 12) == "  ring|tree|\n  mesh or\n");
   CHECK(paragraph("  ", "a wordthatisverylong b", 8) == "  a\n  wordthatisverylong\n  b\n");
@@ -128,16 +128,16 @@ TEST_CASE("a table that is wider than the screen continues below, and the column
   CHECK(table.print("text", 1) == "step  alpha\n   1  aaaa\n\nstep  beta\n   1  bbbb\n\nstep  gamma\n   1  cccc\n");
   CHECK(table.print("text", 0) == whole);
   CHECK(table.print("csv", 1) == "step,alpha,beta,gamma\n1,aaaa,bbbb,cccc\n");
-  TextTable alike({"step", "axis", "sent", "waits"});  // one column cannot distinguish its rows
+  TextTable alike({"step", "axis", "sent", "waits"});  // several rows have the same first cell
   alike.add({"1", "dp", "64", "0.5"});
   alike.add({"1", "tp", "32", "0.5"});
   CHECK(alike.print("text", 22) ==
         "step  axis  sent\n   1  dp      64\n   1  tp      32\n\nstep  axis  waits\n   1  dp      0.5\n   1  tp      0.5\n");
-  CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n"));  // no room to repeat both columns
+  CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n"));  // too narrow for both columns
   TextTable words({"name", "about"});  // long text in the last column is wrapped
   words.add({"ring", "only neighbors communicate"});
   CHECK(words.print("text", 20) == "name  about\nring  only neighbors\n      communicate\n");
-  alike.add({"1", "tp", "32", "0.5"});  // no column distinguishes these rows
+  alike.add({"1", "tp", "32", "0.5"});  // no column identifies a row
   CHECK(alike.print("text", 16).ends_with("\n\nstep  waits\n   1    0.5\n   1    0.5\n   1    0.5\n"));
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("cores are listed as ranges, and shared among the ranks that may use t
   CHECK(cpu_ranges({}) == "");
   CHECK(cpu_ranges({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
   CHECK(threads_per_rank(8, 2) == 4);
-  CHECK(threads_per_rank(2, 8) == 1);  // at least one
+  CHECK(threads_per_rank(2, 8) == 1);  // at least one thread per rank
   CHECK_FALSE(allowed_cpus().empty());
 }
 

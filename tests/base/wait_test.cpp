@@ -80,9 +80,10 @@ TEST_CASE("the time limit of a wait starts again at every step of progress") {
   int polls = 0;
   const Waiting how{.clock = clock, .timeout_seconds = 0.0005, .spins = 10, .yields = 5, .moved = [&] { return polls / 8; }};
   wait_until([&] { return ++polls == 1000; }, how, "a long job");
-  // Each step of progress has only a few short sleeps. Without progress, every sleep would take 200 µs.
+  // In this wait, progress resets the length of the sleeps, so sleeps stay short. Without progress, every sleep would take
+  // 200 µs.
   CHECK(clock.seconds() < 990 / 8 * 2 * 200e-6);
-  CHECK(clock.seconds() > 0.0005);  // the complete wait took longer than the time limit of one step
+  CHECK(clock.seconds() > 0.0005);  // the time limit is for each step of progress, not for the complete wait
 }
 
 TEST_CASE("a failure detector can end a wait") {
@@ -132,7 +133,7 @@ TEST_CASE("until something is done, progress shows the estimate") {
   progress.update(0);
   clock.sleep(30);
   progress.update(1);
-  clock.sleep(30);  // time during which the second part runs
+  clock.sleep(30);  // meanwhile the second part runs
   progress.update(1);
   std::fclose(stream);
   CHECK(std::string(text, length) ==

@@ -1,5 +1,5 @@
 // One random collective call on one rank. All ranks of the group draw the same parameters. Guard bytes surround each buffer.
-// After the call, trouble() describes the first error in the result ("" if it is correct).
+// After the call, trouble() describes the first error in the result ("" if the result is correct).
 #pragma once
 #include <fmt/format.h>
 
@@ -25,10 +25,10 @@ struct Drawn {
   Redop op;
   int root;
   bool in_place, uneven;
-  std::vector<std::vector<std::int64_t>> blocks;  // sizes: blocks[from][to] in an all_to_all, else blocks[0][rank]
+  std::vector<std::vector<std::int64_t>> blocks;  // block sizes: blocks[from][to] in an all_to_all, else blocks[0][rank]
 };
 
-// Draws a number of elements. Most are small, some are large, and some are zero.
+// Draws a number of elements. Most drawn numbers are small, some are large, and some are zero.
 inline std::int64_t drawn_count(Random& random, std::int64_t most) {
   const std::int64_t ranges[] = {1, 2, 9, 100, 5000, 60'000, 400'000, 2'500'001};
   return below(random, std::min(most + 1, ranges[below(random, 8)]));
@@ -139,7 +139,8 @@ class Trial {
     visit(d_.dtype, [&]<class T>(Type<T>) { fill<T>(); });
   }
 
-  // The vectors of counts are destroyed when this function returns, before the call completes. The interface allows this.
+  // Starts the call. The vectors of counts are destroyed when this function returns, before the call completes, as the
+  // interface permits.
   Request start(Communicator& group) {
     return call([&](const Call& c) { return group.start(c); });
   }
@@ -174,7 +175,7 @@ class Trial {
     return make({d_.what, input(), output(), d_.op, d_.root, counts, exchange ? Counts(taken) : Counts()});
   }
 
-  // In an in-place call, this rank's block is at its offset in the full vector.
+  // In an in-place call, this rank's block is at the block's offset in the full vector.
   unsigned char* place(std::size_t room, bool is_block) {
     return rooms_[std::min(room, rooms_.size() - 1)].data() + (d_.in_place && is_block ? home_ * size_of(d_.dtype) : 0);
   }
@@ -187,7 +188,7 @@ class Trial {
     for (std::int64_t i = 0; i < in_; ++i) x[i] = input_value<T>(d_.number, rank_, i, d_.op);
   }
 
-  // Returns the origin of output element i, which is a rank and an index in that rank's input.
+  // Returns the source rank of output element i, and the element's index in the input of the source rank.
   std::pair<int, std::int64_t> origin(std::int64_t i) const {
     if (d_.what == Collective::broadcast) return {d_.root, i};
     if (d_.what == Collective::scatter) return {d_.root, home_ + i};

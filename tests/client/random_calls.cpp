@@ -1,13 +1,14 @@
 // A user program that makes random calls, checks every element, and prints the number of calls.
 //
 //   mpicxx -O2 -iquote . tests/client/random_calls.cpp $(pkg-config --cflags --libs chorale fmt) -o random_calls
-//   mpirun -np 3 ./random_calls shm 7 40 [MOST]     backend, seed, rounds; most elements per call (2,500,000)
+//   mpirun -np 3 ./random_calls shm 7 40 [MOST]     backend, seed, rounds, maximum elements per call (2,500,000)
 //   for b in shm mpi ucx; do for n in 2 3 5; do for s in {1..10}; do
 //     mpirun -np $n ./random_calls $b $s 40 || break 3; done; done; done
 //
-// A round starts up to 28 calls on the world and on groups, some of which exist for one round only. The calls include
-// messages between two ranks and some blocking calls. Each rank waits for its calls in a random order, by wait(), by test(),
-// or by destroying the request. All ranks of a group use equally seeded generators for decisions on which they must agree.
+// A round starts up to 28 calls on the world and on groups. Some groups exist only for one round. The calls include messages
+// between two ranks and some blocking calls. Each rank waits for its calls in a random order, by wait(), by test(), or by
+// destroying the request. For decisions on which the ranks of a group must agree, these ranks use random generators with
+// equal seeds.
 #include <chorale/chorale.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -21,8 +22,8 @@ namespace {
 
 constexpr int most_at_once = 28;
 
-// Sets the algorithm of the group's next call. The choice is among Chorale's algorithms that run on any number of ranks.
-// MPI's own algorithm is also possible, if native_agrees() says that it gives the same results.
+// Sets the algorithm of the group's next call. Candidates are Chorale's algorithms that run on any number of ranks. MPI's
+// own algorithm is also a candidate if, according to native_agrees(), it gives the same results.
 void choose(Communicator& group, Random& shared, const Drawn& drawn) {
   const char* const names[] = {"auto", "auto", "ring", "direct", "binomial_tree"};
   const std::string name = names[below(shared, 5)];
@@ -91,7 +92,7 @@ class Client {
     if (own_() % 4 == 0) world_.poll();
   }
 
-  // Every rank sends to rank + step and receives from rank − step, modulo the size of the group.
+  // Every rank sends to `rank + step` and receives from `rank − step`, modulo the size of the group.
   void exchange(Communicator& group, Random& shared, std::int64_t most) {
     const int p = group.size(), rank = group.rank(), step = 1 + static_cast<int>(below(shared, p - 1));
     const int to = (rank + step) % p, from = (rank - step + p) % p;
@@ -138,7 +139,7 @@ class Client {
   std::vector<std::unique_ptr<Trial>> trials_;
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<std::unique_ptr<std::pair<std::vector<std::int64_t>, Message*>>> arrivals_;
-  std::vector<Pending> pending_;  // last, so that it is destroyed first, because peers can still access the buffers
+  std::vector<Pending> pending_;  // must be the last member, so that its calls end before their buffers are destroyed
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The input values of random_calls.cpp, and the expected results. An input element is a hash of call, rank and index, so any
-// rank can compute the input of every rank. Integers take all values of their type, because sums wrap around. Floats are
-// small whole numbers, so every partial sum and product is exact. Inputs of min and max also contain NaN, infinities and
-// zeros of both signs.
+// The input values of the calls in random_calls.cpp, and their expected results. An input element is a hash of call, rank
+// and index, so any rank can compute the input of every rank. Integers take all values of their type, because sums wrap
+// around. Floating-point values are small integers, so every partial sum and product is exact. Inputs of min and max also
+// contain NaN, infinities and zeros of both signs.
 #pragma once
 #include <chorale/chorale.hpp>
 #include <cmath>
@@ -54,7 +54,7 @@ T combined(Redop op, T a, T b) {
     if (op == Redop::sum || op == Redop::avg) return T(x + y);
     if (op == Redop::prod) return T(x * y);
     if (std::isnan(x) || std::isnan(y)) return T(std::numeric_limits<Wide<T>>::quiet_NaN());
-    if (x == y) return std::signbit(x) == (op == Redop::min) ? a : b;  // −0 is less than +0
+    if (x == y) return std::signbit(x) == (op == Redop::min) ? a : b;  // −0 counts as less than +0
     return (x < y) == (op == Redop::min) ? a : b;
   }
 }

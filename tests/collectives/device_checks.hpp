@@ -1,5 +1,5 @@
-// Checks collectives on device buffers on every backend, with direct access or staging. Every algorithm must give correct
-// results, also with many calls in flight. If a call mixes host and device buffers, every rank must get an error.
+// Checks collectives on device buffers. A backend accesses device buffers directly or stages them. Every algorithm must give
+// correct results, also with many calls in flight. If a call mixes host and device buffers, every rank must get an error.
 #pragma once
 #include "src/memory/device_plugin.hpp"
 #include "tests/collectives/backends/far_trial.hpp"
@@ -11,7 +11,7 @@
 namespace chorale::test {
 
 // Returns the memory of a GPU if the plugin finds one and the process has a single thread (the emulated GPU serves only one
-// thread). Otherwise, returns FarMemory, which stands in for GPU memory.
+// thread). Otherwise, returns a FarMemory, which stands in for GPU memory.
 inline std::shared_ptr<Memory> some_device(bool single_thread) {
   const DevicePlugin plugin;
   std::string why_none;
@@ -19,8 +19,8 @@ inline std::shared_ptr<Memory> some_device(bool single_thread) {
   return cuda_memory(plugin, 0);
 }
 
-// An allocator of device memory. If the backend has a device of its own, the memory is on this device. Otherwise, the memory
-// is on a device whose buffers must be staged.
+// An allocator of device memory. If the backend itself allocates device memory, as nccl does, the buffers are on the
+// backend's device. Otherwise, the buffers are on a device that the backend cannot access, so they must be staged.
 struct FarDevice {
   explicit FarDevice(Communicator& c)
       : own(some_device(c.backend() != "threads")),
@@ -83,8 +83,8 @@ inline std::string many_calls_in_flight(Communicator& c) {
   return "";
 }
 
-// Alternates calls on device buffers and calls on host buffers. One of the two kinds of buffer is staged. A library matches
-// its collectives by their order, so staging must not change this order.
+// Calls on device buffers and calls on host buffers alternate. The backend stages one of the two kinds of buffer. A library
+// such as MPI matches collectives by their order, so staging must not change the order of the calls.
 inline std::string calls_of_both_kinds(Communicator& c) {
   FarDevice device(c);
   if (c.transport().has_native(Collective::all_reduce)) c.choose("native");
@@ -105,7 +105,7 @@ inline std::string calls_of_both_kinds(Communicator& c) {
   return std::ranges::count(sums, c.size()) == std::ssize(sums) ? "" : "a sum of host buffers is wrong";
 }
 
-// One rank, or every rank, mixes host and device buffers. The world must still work after the error.
+// In a call, one rank or every rank mixes host and device buffers. After the error, the world must still work.
 inline std::string mixed_buffers(Communicator& c) {
   if (c.size() < 2) return "";
   FarDevice device(c);
@@ -127,7 +127,7 @@ inline std::string mixed_buffers(Communicator& c) {
   wrong +=
       refused(near, on_device, "mixes host and device buffers\n  the input is on host, the output on cuda:0\n  copy one");
   wrong += refused(near, odd_one ? on_device : near, "rank");
-  std::vector<float> long_host(1 << 20, 1);  // staged in several copies, all of which must have ended after the error
+  std::vector<float> long_host(1 << 20, 1);  // staged by several copies, none of which may continue after the error
   const Buffer long_far = device.allocator.allocate(4 << 20, Category::workspace);
   const Slice cut = odd_one ? Slice{long_far.data(), 1 << 20, DType::f32, device.memory().device()}
                             : Slice{long_host.data(), 1 << 20, DType::f32};

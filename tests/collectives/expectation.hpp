@@ -1,5 +1,6 @@
-// The expected results of collectives. Inputs are small whole numbers hashed from the rank and the index. So sums and
-// products of up to 70 ranks are exact in every type and order. Any rank can compute the expected output of every rank.
+// The expected results of collectives. Inputs are small integers, hashed from the rank and the element's index. So sums and
+// products over up to 70 ranks are exact in every type and in every order of the operations. Any rank can compute the
+// expected output of every rank.
 #pragma once
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ inline int value_at(int rank, std::int64_t index, Redop op) {
   const std::uint64_t hash =
       (static_cast<std::uint64_t>(rank) * 1000003u + static_cast<std::uint64_t>(index)) * 0x9E3779B97F4A7C15u;
   const int small = static_cast<int>(hash >> 62);                // 0 … 3
-  if (op == Redop::prod) return 1 + ((rank + index) % 10 == 0);  // 2 on at most 7 of 70 ranks: the product fits in u8
+  if (op == Redop::prod) return 1 + ((rank + index) % 10 == 0);  // at most 7 of 70 factors are 2: the product fits in u8
   return op == Redop::avg ? 2 : small;                           // avg: every input is 2, so the average is exact
 }
 
@@ -46,8 +47,8 @@ double got(const void* data, std::int64_t index) {
     return static_cast<double>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
 }
 
-// For collectives that do not reduce: returns the rank that sends output element i, and the element's index in the input of
-// that rank. In an all_to_all, the index counts from the start of the block for this rank.
+// For collectives that do not reduce. Returns the source rank of output element i, and the element's index in the input of
+// the source rank. In an all_to_all, the index is relative to the start of the block that is sent to this rank.
 inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   if (p.what == Collective::broadcast) return {p.root, i};
   if (p.what == Collective::scatter) return {p.root, p.blocks.first(p.rank) + i};
@@ -57,8 +58,8 @@ inline std::pair<int, std::int64_t> origin(const Problem& p, std::int64_t i) {
   return {from, i - blocks.first(from)};
 }
 
-// The filled buffers of one call on one rank. After the call, trouble() describes the first error in the result ("" if it is
-// correct).
+// The buffers of one call on one rank, filled with input values. After the call, trouble() describes the first error in the
+// result ("" if the result is correct).
 class Trial {
  public:
   // `all`: the problems of all ranks, if they differ from `problem.at(rank)`.

@@ -1,4 +1,4 @@
-"""Ranks that are killed in the middle of a collective leave nothing behind: no process, no file, no shared memory."""
+"""If a rank is killed in the middle of a collective, the run must leave no process, no file and no shared memory behind."""
 import os
 import re
 import signal
@@ -10,12 +10,12 @@ import unittest
 from alive import finish, limit, spawn
 from programs import backends, launch, tests_run
 
-# Matches the names of files that MPI libraries and UCX leave behind. The test ignores these files.
+# Matches the names of files that MPI libraries and UCX leave behind. The test ignores files with these names.
 theirs = re.compile(r"(vader|sm)_segment|ucx_shm|mpich_|ompi\.|openmpi-|pmix|prte|hwloc|psm")
 
 
 def status_of(pid):
-    """Returns the fields of /proc/PID/stat after the name (state, parent, …), or None if the process is gone."""
+    """Returns the fields of /proc/PID/stat that follow the name (state, parent, …), or None if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()
@@ -41,7 +41,7 @@ def runs(pid):
 
 
 def files_of(pids, folder):
-    """Returns the temporary files that the processes have open or mapped, and all files in their temporary folder."""
+    """Returns all files in `folder`, and the temporary files that the processes have open or mapped."""
     found = {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
     for pid in pids:
         with open(f"/proc/{pid}/maps") as maps:
@@ -54,8 +54,8 @@ def files_of(pids, folder):
 
 class Killed(unittest.TestCase):
     def kill_in_flight(self, backend, victim_of):
-        """Starts ranks that run all_reduces in an endless loop, kills one rank, and waits for the rest. No rank may
-        continue, and no file may remain."""
+        """Starts ranks that run all_reduces in an endless loop, kills one rank, and waits for the rest. No rank is allowed
+        to continue, and no file is allowed to remain."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "TEST_BACKEND": backend, "TMPDIR": folder,
                            "OMPI_MCA_btl_vader_backing_directory": folder}

@@ -1,4 +1,4 @@
-"""In the last broadcast, each rank names itself as the root, so no rank waits. The job must still fail."""
+"""Each rank names itself as the root of the last broadcast, so no rank waits for another. The job must still fail."""
 import unittest
 
 from programs import backends, ranks, sample, tests_run

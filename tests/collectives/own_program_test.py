@@ -1,7 +1,7 @@
-"""Tests the program in docs/library.md, which equals a file in examples/. The program builds with the commands of that page,
-both from the build folder and against an installed library. The installed library is found with pkg-config and with CMake.
-The program then runs on every backend. The program in tests/client/ makes random calls, and is built and run in the same
-ways. An installed `chorale` finds its suites and machine files."""
+"""Tests the user program in docs/library.md, which is also a file in examples/. The commands of docs/library.md must build
+the program, both from the build folder and against an installed library. The program finds the installed library with
+pkg-config and with CMake. The built program must run on every backend. A second program, in tests/client/, makes random
+calls, and is built and run in the same ways. An installed `chorale` must find its suites and machine files."""
 import glob
 import os
 import re
@@ -53,7 +53,7 @@ class OwnProgram(Client):
 
 
 class Installed(Client):
-    """One installation in a temporary folder, whose path is not compiled into the library."""
+    """Tests one installation in a temporary folder. The path of this folder is not compiled into the library."""
 
     @classmethod
     def setUpClass(cls):
@@ -132,7 +132,8 @@ class Installed(Client):
         self.loads_the_installed_library(f"{project}/build/my")
 
     def test_each_public_header_compiles_alone(self):
-        """Compiles outside the tree, without the include paths of any other library."""
+        """Compiles each public header in a folder outside the source tree, without the include paths of any other
+        library."""
         headers = sorted(glob.glob("include/chorale/*.hpp"))
         self.assertTrue(headers)
         for header in [f"chorale/{os.path.basename(header)}" for header in headers]:
@@ -174,8 +175,8 @@ class Installed(Client):
                                                 r"[0-9]+ calls of rank 0, all right\n$")
 
     def the_plugin_is_found_beside_the_library(self, folder, command, home):
-        """The emulated plugin is in the folder where an install puts the real plugin. The program is in a different
-        folder."""
+        """The emulated CUDA plugin is in the folder into which an installation copies the real plugin. The program is in a
+        different folder."""
         with open(f"{folder}/plugin.cpp", "w") as program:
             program.write("#include <chorale/chorale.hpp>\n#include <cstdio>\nint main() try { chorale::cuda_memory(0); } "
                           "catch (const chorale::Error& why_not) { std::puts(why_not.what()); }\n")

@@ -1,4 +1,4 @@
-"""Runs the C++ test of the same name over TCP with small socket buffers, which is its critical case."""
+"""Runs residue_test.cpp over TCP with small socket buffers. With small buffers, data often remain in UCX after a send."""
 import os
 import unittest
 

@@ -1,6 +1,6 @@
 // A random program of collectives, the same on all ranks. The program makes calls on overlapping groups and sends messages
-// between two ranks. The program waits for some calls at once, and for other calls later, in a different order on each rank.
-// It also splits and drops groups.
+// between two ranks. The program waits for some calls right after it has started them, and for other calls later, in a
+// different order on each rank. The program also splits and drops groups.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,8 +21,8 @@ class Performance {
  public:
   Performance(Communicator world) { groups_.push_back(std::move(world)); }
 
-  // Runs the program on this rank. Returns "" if every result is correct. Errors are printed at once, because other ranks
-  // can wait for a call that this rank never makes.
+  // Runs the program on this rank. Returns "" if every result is correct. Errors are printed immediately, because other
+  // ranks may be waiting for a call that this rank never makes.
   std::string play(const std::vector<Act>& acts) {
     std::string trouble;
     try {
@@ -105,7 +105,7 @@ class Performance {
     return hosts;
   }
 
-  // A message from one rank of the group to a different one. The message holds the same values as the input of a broadcast.
+  // Sends a message from one rank of the group to another. The message holds the same values as the input of a broadcast.
   std::string message(const Act& act, Communicator& group) {
     const int p = group.size(), from = act.root % p, to = (from + 1 + act.op % (p - 1)) % p;
     if (group.rank() != from && group.rank() != to) return "";
@@ -132,7 +132,7 @@ class Performance {
     return trial.trouble();
   }
 
-  // Waits for one of the pending calls. Each rank chooses in a different order.
+  // Waits for one of the pending calls. Ranks wait for their pending calls in different orders.
   std::string wait_for_one() {
     const int rank = groups_[0].rank();
     const auto which =

@@ -1,10 +1,11 @@
-"""Collectives stay correct while ranks are stopped and continued at random.
-Within seconds, the test finds errors that a busy machine shows only after hours.
+"""Tests that collectives stay correct while ranks are stopped and continued at random. Within seconds, the test finds errors
+that a busy machine shows only after hours.
 
    RUNS=200 BACKENDS=mpi TEST_BUILD=build PYTHONPATH=tests /usr/bin/python3 tests/collectives/stop_and_go_test.py
 
-RUNS is the number of runs per backend (1 in `make test`). The runs use 2 to 8 ranks in turn. Some runs execute random
-programs of collectives. In the remaining runs, ranks make different calls on purpose, and each rank must get an error.
+RUNS is the number of runs per backend (1 in `make test`). If RUNS is above 1, successive runs use 2, 3, … 8 ranks, then 2
+ranks again. Some runs execute random programs of collectives. In the remaining runs, ranks make mismatched calls on purpose,
+and each rank must get an error.
 """
 import os
 import random
@@ -17,7 +18,7 @@ from programs import backends, finish, launch, sample, spawn, tests_run
 
 runs = int(os.environ.get("RUNS", "1"))
 seed = int(os.environ.get("SEED", "1"))
-disturbed = float(os.environ.get("DISTURBED", "8"))  # seconds for which ranks are stopped and continued
+disturbed = float(os.environ.get("DISTURBED", "8"))  # how long ranks are stopped and continued, in seconds
 
 
 def children_of(pid):
@@ -29,7 +30,7 @@ def children_of(pid):
 
 
 def disturb(job, draw):
-    """Stops one rank after another for some milliseconds, as a busy scheduler does."""
+    """Stops one rank after another for a few milliseconds each, as the scheduler of a busy machine does."""
     until = time.monotonic() + disturbed
     while job.poll() is None and time.monotonic() < until:
         if ranks := children_of(job.pid):

@@ -1,5 +1,5 @@
-// Runs checks on every backend. A check gets the communicator of a whole world and returns an error text ("" if there is no
-// error). If possible, a check continues after an error, so that no other rank is left waiting.
+// Runs checks on every backend. A check gets a communicator of all ranks and returns an error text ("" if there is no
+// error). If possible, a check continues after an error, so that the other ranks do not wait forever.
 #pragma once
 #include <fmt/core.h>
 
@@ -19,7 +19,7 @@ struct Check {
   std::string (*body)(Communicator& world);
 };
 
-// Prints the error at once, because other ranks can wait for a call that this rank never makes.
+// Runs the check and prints its error immediately, because other ranks may be waiting for a call that this rank never makes.
 inline std::string trouble_of(const Check& check, Communicator world) try {
   const std::string trouble = check.body(world);
   if (!trouble.empty()) fmt::print(stderr, "{}: {}\n", check.name, trouble);
@@ -50,8 +50,8 @@ inline void on_thread_worlds(std::span<const Check> checks, std::initializer_lis
     }
 }
 
-// Whether the backend connects all ranks of this launch and accepts host buffers. nccl has only device memory, so it is
-// tested in nccl_test.cpp. The first call of this function is collective.
+// Whether the backend connects all ranks of this launch and accepts host buffers. The backend nccl accepts only device
+// memory, so nccl_test.cpp tests it. The first call of joins_all() is collective: all ranks must make it.
 inline bool joins_all(const Backend& backend) {
   static const Topology topology = topology_of(world());
   return joins_here(backend) && !backend.devices_only && (topology.hosts() == 1 || !backend.one_host);

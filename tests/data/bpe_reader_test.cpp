@@ -1,4 +1,5 @@
-// Reads vocabularies in Hugging Face's formats, in which token numbers are arbitrary. The test generates the files.
+// Tests the reader of vocabularies in Hugging Face's formats, in which token ids are arbitrary. The tests generate the
+// files.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -15,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 using Ids = std::vector<std::int32_t>;
 
-// The tokens of single bytes. GPT-2 numbers printable bytes first, so "!" is 0, "a" is 64, and " " is 220.
+// Returns the 256 tokens of single bytes. GPT-2 numbers printable bytes first, so "!" is 0, "a" is 64, and " " is 220.
 Json vocabulary() {
   Json words = Json::object();
   std::vector<int> order;
@@ -27,7 +28,7 @@ Json vocabulary() {
   return words;
 }
 
-// A small tokenizer file. Token 258 is "the", 259 is " the", and 260 is unused. Token 261 is <|end|>, an added token that is
+// A small tokenizer file. Token 258 is "the", 259 is " the", and 260 is unused. Token 261 is <|end|>, an added token. It is
 // also in the vocabulary.
 Json small() {
   Json words = vocabulary();
@@ -76,13 +77,13 @@ TEST_CASE("merges apply in file order, the leftmost first, and two merges may ma
   auto& model = file["model"];
   model["vocab"]["aa"] = 263;
   model["vocab"]["aaa"] = 264;
-  model["merges"] = {"aa a", "a a", "a aa"};  // "aa a" becomes possible only after "a a"
+  model["merges"] = {"aa a", "a a", "a aa"};  // the merge "aa a" can apply only after the merge "a a"
   CHECK(read(file).encode("aaa") == Ids{264});
   CHECK(read(file).encode("aaaa") == Ids{264, 64});
   CHECK(read(file).encode("aaaaaa") == Ids{264, 264});
   model["merges"] = {"a a", "aa a"};
   CHECK(read(file).encode("aaaaa") == Ids{263, 264});
-  model["merges"] = Json::array({Json::array({"a", "a"})});  // the form of a merge in newer files
+  model["merges"] = Json::array({Json::array({"a", "a"})});  // newer files write a merge as an array
   CHECK(read(file).encode("aaa") == Ids{263, 64});
 }
 
@@ -112,7 +113,7 @@ TEST_CASE("the patterns of GPT-2 and Llama 3 and the Digits step are supported")
   const std::string llama3 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
                              R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
   const Tokenizer by_threes = sequence(split(llama3), bytes);
-  CHECK(by_threes.encode("1212") == Ids{266, 16, 17});  // the text is split into 121 and 2
+  CHECK(by_threes.encode("1212") == Ids{266, 16, 17});  // the text is split into "121" and "2"
   const Json digits = {{"type", "Digits"}, {"individual_digits", true}};
   CHECK(sequence(digits, {{"type", "ByteLevel"}, {"add_prefix_space", false}}).encode("1212") == Ids{16, 17, 16, 17});
   CHECK_THROWS_WITH(sequence(digits, bytes), says("its pre_tokenizer is"));
@@ -151,7 +152,7 @@ TEST_CASE("the error for an unsupported feature of a tokenizer names the feature
   refused([](Json& f) { f["model"]["vocab"].erase("q"); }, "lacks the byte 113");
   refused([](Json& f) { f["model"]["merges"][0] = "t x"; }, "merge 0, \"t x\"");
   refused([](Json& f) { f["model"]["vocab"]["q"] = 1e9; }, "has the number");
-  // Memory grows with the largest token number, so a small file must not contain a large number.
+  // The reader's memory use grows with the largest token id, so a small file with a large token id must be refused.
   refused([](Json& f) { f["added_tokens"][0]["id"] = (1 << 24) - 1; }, "has the number 16777215; in ");
   refused([](Json& f) { f["model"]["merges"] = 7; }, "type must be");
   refused(

@@ -17,8 +17,8 @@ const std::string rhyme =
 }  // namespace
 
 TEST_CASE("training merges the most frequent pair, on ties the smaller pair") {
-  // "ab" occurs three times, so it is merged first. Then " ab" and "abc" occur twice each, and the space is the smaller
-  // token. After these merges, no pair occurs twice.
+  // The pair "ab" occurs three times, so it is merged first. After that, " ab" and "abc" occur twice each. " ab" comes
+  // first, because the space is a smaller token than "ab". After these merges, no pair occurs twice.
   const Tokenizer tokenizer = train_bpe("abcd abc ab", 300);
   CHECK(tokenizer.bytes_of(256) == "ab");
   CHECK(tokenizer.bytes_of(257) == " ab");
@@ -57,7 +57,7 @@ TEST_CASE("a tokenizer is written to a file and read back") {
 }
 
 TEST_CASE("training learns the merges that a full recount of all pairs at each step gives") {
-  std::string text = rhyme;  // below, runs of one letter are added, in which pairs overlap
+  std::string text = rhyme;  // repetitions of one letter are appended below, because pairs overlap in them
   for (std::size_t length = 1; length < 40; ++length)
     text += std::string(length, 'a') + '.' + std::string(length, 'a') + 'b';
   std::vector<std::vector<std::int32_t>> pieces;
@@ -70,7 +70,7 @@ TEST_CASE("training learns the merges that a full recount of all pairs at each s
     for (const auto& tokens : pieces)
       for (std::size_t i = 0; i + 1 < tokens.size(); ++i) ++counts[{tokens[i], tokens[i + 1]}];
     const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) { return a.second < b.second; });
-    REQUIRE(learned == most->first);  // the smallest of the most frequent pairs
+    REQUIRE(learned == most->first);  // of the most frequent pairs, the smallest is merged
     const auto token = static_cast<std::int32_t>(256 + (&learned - tokenizer.merges().data()));
     for (auto& tokens : pieces)
       for (std::size_t i = 0; i + 1 < tokens.size(); ++i)

@@ -14,7 +14,7 @@ struct Marked {
   Numbers targets, positions;
 };
 
-// Marks the documents of a sample that begins with token number `first`. Before this, target i is 10 + i.
+// Marks the documents of a sample that begins with token number `first`. The initial value of target i is 10 + i.
 Marked marked(const Documents& documents, std::int64_t first, const Numbers& inputs) {
   Marked sample{Numbers(inputs.size()), Numbers(inputs.size())};
   for (std::size_t i = 0; i < inputs.size(); ++i) sample.targets[i] = 10 + static_cast<std::int32_t>(i);

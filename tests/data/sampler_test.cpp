@@ -29,7 +29,7 @@ TEST_CASE("a permutation of 2^50 elements needs no table") {
 }
 
 TEST_CASE("over many seeds, a permutation maps each index to every index equally often") {
-  // Over 16000 keys, each of 10 × 10 pairs (from, to) is expected 1600 times. Five standard deviations are 190.
+  // With 16000 keys, each of the 10 × 10 pairs (from, to) is expected 1600 times. Five standard deviations are 190.
   std::vector<int> met(100);
   for (std::uint64_t seed = 0; seed < 16000; ++seed)
     for (int from = 0; from < 10; ++from) ++met[static_cast<std::size_t>(10 * from + Permutation(10, seed, 0)(from))];

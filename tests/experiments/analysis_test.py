@@ -1,5 +1,5 @@
-"""Tests experiments/analysis/*.py. Pictures of runs and suites must be well-formed and show the values of their record.
-Other tests count false alarms, and compare predicted times with measured times."""
+"""Tests experiments/analysis/*.py. The scripts' pictures of runs and suites must be well-formed and show the values in the
+records. Other tests cover the scripts that count false alarms and that compare predicted times with measured times."""
 import os
 import re
 import statistics
@@ -80,14 +80,14 @@ class Analysis(unittest.TestCase):
         return start([sys.executable, "experiments/analysis/predicted.py", *files])
 
     def suite_of(self, runs, **columns):
-        """Writes the record of a suite. It contains the step times of each run in each repetition, and additional columns of
+        """Writes the record of a suite, with the step times of each run in each repetition, and additional columns of
         /summary."""
         path = f"{self.folder}/{len(os.listdir(self.folder))}.h5"
         with h5py.File(path, "w") as file:
             turns = [(f"{name}-r{turn + 1}", times) for name, turns in runs.items() for turn, times in enumerate(turns)]
             file.attrs["warm_up"] = 1
             for name, times in turns:
-                file[f"runs/{name}/train/step_time"] = [9.0, *times, 9.0]  # the warm-up, and a half-written row
+                file[f"runs/{name}/train/step_time"] = [9.0, *times, 9.0]  # first a warm-up step, last an incomplete row
                 file[f"runs/{name}/train"].attrs["committed_rows"] = 1 + len(times)
             text = h5py.string_dtype()
             file.create_dataset("summary/id", data=[name for name, _ in turns], dtype=text)
@@ -99,8 +99,8 @@ class Analysis(unittest.TestCase):
         return path
 
     def test_tau_counts_the_pairs_that_differ_and_are_predicted_in_order(self):
-        # The times of b and c overlap, so their pair does not count. d is predicted to be the fastest, so the three pairs
-        # with d are wrong. The other two pairs are right.
+        # The times of b and c overlap, so the pair (b, c) does not count. d is predicted to be the fastest but is the
+        # slowest, so the three predictions for pairs with d are wrong. The predictions for the other two pairs are right.
         runs = {"a": [[1.0], [1.1]], "b": [[2.0], [2.2]], "c": [[2.1], [2.3]], "d": [[3.0], [3.1]]}
         predicted = [1.05, 1.05, 2.1, 2.1, 2.0, 2.0, 1.04, 1.04]
         said = self.predicted(self.suite_of(runs, predicted_step_time=predicted))
@@ -133,7 +133,7 @@ class Analysis(unittest.TestCase):
         path = f"{folder}/latest/run.h5"
         with h5py.File(path, "r+") as file:
             summary = file["summary"]
-            if "predicted_step_time" in summary:  # without a calibrated machine file, predictions are missing
+            if "predicted_step_time" in summary:  # there are predictions only with a calibrated machine file
                 del summary["predicted_step_time"]
             summary["predicted_step_time"] = 1.1 * summary["step_time"][:]
         said = self.predicted(path)

@@ -1,10 +1,10 @@
-"""A path that cannot be used ends the program before MPI starts. The exit code is 2, an error of three lines names the path,
-and no file is created.
+"""Tests command lines with an unusable path. The program must end before MPI starts, with exit code 2. Its error of three
+lines must name the path, and no file may be created.
 
-   options that take a path, by their placeholders in --help × what may be wrong with the path
+   every option that takes a path (by its placeholder in --help) × every kind of unusable path
 
-The test finds every option whose placeholder contains FILE, DIR or PROGRAM. It tries PATHS random pairs of an option and a
-bad path, about 25 per second. SEED selects the pairs.
+An option takes a path if its placeholder contains FILE, DIR or PROGRAM. The test tries PATHS random pairs of an option and
+an unusable path, about 25 per second. SEED selects the pairs.
 """
 import os
 import random
@@ -19,8 +19,9 @@ from tally import Tally
 nobody = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.getuid() == 0 else []  # root may read and write everything
 small = ["--preset", "tiny", "--train-iters", "1"]
 
-# The words that make a command valid except for the path, by command or by command and option. `@` stands for a positional
-# path. setUpClass prepares a folder with run, text, tokens.bin and table.csv.
+# Further arguments that make a command line valid, except for the path, which a test inserts. The keys are a command, or a
+# command and an option. `@` stands for a positional path. setUpClass prepares a folder with run, text, tokens.bin and
+# table.csv.
 words = {
     "bench": ["all_reduce", "--backend", "threads", "-e", "4K"], "bench --against": ["--launches", "1", "--out", "new.h5"],
     "tune": ["all_reduce", "--backend", "threads", "-e", "4K"],
@@ -38,16 +39,16 @@ words = {
     "explain @": ["@"], "report @": ["@"], "report --check": ["run/run.h5"],
     "report --svg": ["run/run.h5"], "report --tensorboard": ["run/run.h5"], "watch": ["--once"], "watch @": ["@", "--once"],
 }
-in_folders = {"data --out", "show --svg"}  # the folder of the path must exist; other commands create it
+in_folders = {"data --out", "show --svg"}  # the parent folder of the path must exist; other commands create it
 unread = {"plan --offload-folder"}  # options whose path the command ignores
 written = {"--out", "--svg", "--tensorboard", "--timeline", "--run-dir"}  # options that name files or folders that the
                                                                           # program creates
-endings = {"--timeline": ".svg", "--document-mask": ".idx"}  # paths of these options need this ending
+endings = {"--timeline": ".svg", "--document-mask": ".idx"}  # these options require paths with this ending
 ranked = {"bench", "compare", "generate", "info", "prove", "train", "tune"}  # commands that start MPI
 
 
 def options_with_paths():
-    """Yields (command, option, placeholder) for each option that takes a path. A positional path has the option @."""
+    """Yields (command, option, placeholder) for each option that takes a path. For a positional path, the option is "@"."""
     names = re.findall(r"(?m)^  (\w+) ", start([chorale, "--help"]).stdout)
     for command in names:
         for option, placeholder in re.findall(r"(?m)^  (?:(--[\w-]+) )?(\S*[A-Z]\S*(?: [A-Z]+)?)(?:  |$)",
@@ -61,7 +62,8 @@ def makes(command, option):
 
 
 class Bad:
-    """Bad paths. Each method creates one kind of bad path in a folder, or returns None if such a path would be valid."""
+    """The kinds of unusable path. Each method creates one kind of path in a folder, or returns None if the option accepts
+    such a path."""
 
     def __init__(self, folder, command, option, placeholder):
         new = makes(command, option)
@@ -138,7 +140,7 @@ class BadPaths(unittest.TestCase):
         cls.addClassCleanup(cls.home.cleanup)
         cls.folder = cls.home.name
         os.chmod(cls.folder, 0o777)
-        mask = os.umask(0o022)  # so that another user can read the files created here
+        mask = os.umask(0o022)  # another user must be able to read the files created here
         cls.addClassCleanup(os.umask, mask)
         made = start([chorale, "train", *small, "--run-dir", f"{cls.folder}/made"])
         assert made.returncode == 0, made.stderr
@@ -149,7 +151,7 @@ class BadPaths(unittest.TestCase):
                 file.write(text)
         made = start([chorale, "data", "tokenize", f"{cls.folder}/text", "--out", f"{cls.folder}/tokens.bin"])
         assert made.returncode == 0, made.stderr
-        # Another user cannot start a program in /root or read files there.
+        # Finds out whether another user can run the program. This is not possible if the program or its files are in /root.
         others = works(*nobody, os.path.abspath(chorale), "data", "show", f"{cls.folder}/tokens.bin")
         able = [kind for kind in kinds if kind != "forbidden" or others]
         cls.trials = [(*option, kind) for option in options_with_paths() for kind in able
@@ -171,7 +173,7 @@ class BadPaths(unittest.TestCase):
             if path is None:
                 return False
             asked = words.get(f"{command} {option}", words.get(command, []))
-            if option != "@" and option in asked:  # words such as --load run are replaced by the bad path
+            if option != "@" and option in asked:  # arguments such as --load run are replaced by the unusable path
                 asked = asked[:asked.index(option)] + asked[asked.index(option) + 2:]
             asked = [path if word == "@" else word for word in asked] + ([] if option == "@" else [option, path])
             before, began = self.there(), time.monotonic()

@@ -47,7 +47,7 @@ class Bench(unittest.TestCase):
         self.assertEqual({row["root"] for row in rows if row["op"] == "reduce"}, {0, 1, 2})
         self.assertEqual({row["root"] for row in rows if row["op"] == "all_to_all"}, {-1})
         self.assertIn("skipped: all_gather recursive_doubling on threads: does not fit 3 ranks\n", result.stderr)
-        for row in rows:  # the bytes sent equal those of the schedules
+        for row in rows:  # the number of bytes sent must follow from the schedules
             self.assertEqual(row["bytes_sent"], row["bytes_predicted"], row)
 
     def test_a_row_says_everything(self):
@@ -61,7 +61,7 @@ class Bench(unittest.TestCase):
             self.assertLessEqual(row["seconds"], row["seconds_ci_high"])
             self.assertLessEqual(row["seconds_ci_high"], row["seconds_p95"])
             self.assertAlmostEqual(row["algbw_bytes_per_s"] * row["seconds"], 1 << 20, delta=1e3)
-            # for two ranks, the factor 2 (p − 1) / p is 1
+            # for two ranks, the bus bandwidth factor 2 (p − 1) / p is 1
             self.assertEqual(row["busbw_bytes_per_s"], row["algbw_bytes_per_s"])
             self.assertGreater(row["predicted_seconds"], 0)
             self.assertGreater(row["ceiling_seconds"], 0)
@@ -133,7 +133,7 @@ class Bench(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             words = [chorale, "tune", "all_reduce", "--calibrate", "--backend", "threads", "--algorithm", "ring",
                      "--in-place", "no", "-e", "5K", "-n", "1", "-w", "1"]
-            # 2, 4, 5 KiB; 1, 5 KiB; 64, 320, 1600, …
+            # sizes of the three runs: 2, 4, 5 KiB; 1, 5 KiB; 64, 320, 1600, … bytes
             for sizes, rows in ((["-b", "2K", "-f", "2"], 3), ([], 2), (["-b", "64"], 4)):
                 machine = f"{folder}/{rows}-{len(sizes)}.toml"
                 result = start([*words, *sizes, "--machine", machine])
@@ -272,7 +272,7 @@ class Bench(unittest.TestCase):
             result = start([chorale, "bench", *words])
             self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
             self.assertIn(says, result.stderr)
-        for count in (1, 2):  # the backend threads cannot connect two processes
+        for count in (1, 2):  # the backend "threads" cannot connect two processes
             if count == 2:
                 result = ranks(count, chorale, "bench", "broadcast", "--backend", "threads", *quick)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
@@ -308,7 +308,7 @@ class Bench(unittest.TestCase):
                     turns.append(list(run["series/turn"]))
                     medians.append(list(run["series/median"]))
                     self.assertEqual(list(run["series/bytes"]),
-                                     [row["bytes"] for row in rows])  # sorted, independently of the order of measurement
+                                     [row["bytes"] for row in rows])  # sorted by size, whatever the order of measurement
                 orders = list(file["launches/order"])
             self.assertEqual([sorted(turn) for turn in turns], [list(range(len(rows)))] * 3)
             self.assertEqual(len({tuple(turn) for turn in turns}), 3)
@@ -318,7 +318,7 @@ class Bench(unittest.TestCase):
                 self.assertAlmostEqual(row["seconds_ci_high"] / max(times), 1, places=3)
             again = start([*command[:-1], f"{folder}/again.h5"], MPIRUN=mpirun)
             self.assertEqual(again.returncode, 0, again.stderr)
-            with h5py.File(f"{folder}/again.h5") as file:  # the same seed gives the same orders
+            with h5py.File(f"{folder}/again.h5") as file:  # the same seed gives the same order of measurement
                 self.assertEqual(list(file["launches/order"]), orders)
 
     def test_launches_end_with_a_verdict_and_say_that_no_record_was_kept(self):
@@ -386,7 +386,7 @@ class Bench(unittest.TestCase):
                     with open(f"{folder}/{name}") as stream:
                         return stream.read()
                 until(lambda: any(int(done) >= 3 for done in re.findall(r"bench \w+  (\d+)/", text("errors"))), process)
-                # After SIGINT, Open MPI kills the ranks within two seconds. A busy machine can need this time for one row.
+                # After SIGINT, Open MPI kills the ranks within two seconds. On a busy machine, a single row can take longer.
                 process.send_signal(signal.SIGINT if own[0] == chorale else signal.SIGUSR1)
                 finish(process)
                 self.assertNotEqual(process.returncode, 0)
@@ -445,7 +445,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(tuned["choices"]), 2 * 2 * 3)
             for choice in tuned["choices"]:
                 self.assertEqual(choice["hosts"], 1)
-                if choice["ratio"] < 1:  # then the usual algorithm stays
+                if choice["ratio"] < 1:  # below 1, the usual algorithm is kept
                     self.assertGreaterEqual(choice["ratio_high"], 1, choice)
                 self.assertNotEqual(choice["runner_up"], choice["algorithm"])
             self.assertIn("times as long", result.stdout)
@@ -473,8 +473,8 @@ class Bench(unittest.TestCase):
                 def text():
                     with open(said) as stream:
                         return stream.read()
-                # `tune` measures all algorithms for a collective and a size one after the other. They are fewer than twenty,
-                # so after twenty rows, at least one choice has been made.
+                # For each collective and size, `tune` measures all algorithms one after the other. There are fewer than
+                # twenty algorithms, so after twenty rows, `tune` has made at least one choice.
                 until(lambda: any(int(done) >= 20 for done in re.findall(r"bench \w+  (\d+)/", text())), process)
                 process.send_signal(signal.SIGINT)
                 finish(process)
@@ -485,10 +485,10 @@ class Bench(unittest.TestCase):
                 choices = load(table)["choices"]
                 asked = [(choice["op"], choice["in_place"], choice["bytes"]) for choice in choices]
                 self.assertEqual(len(set(asked)), len(asked))
-                self.assertIn(("all_reduce", False, 4), asked)  # answered by the first call of tune
+                self.assertIn(("all_reduce", False, 4), asked)  # the first call of tune chose these
                 self.assertGreater(len(asked), 2)
-                # Only the collectives that the message names have new choices. The name includes whether the collective is
-                # in place.
+                # Only the collectives in the message have new choices. A name in the message also says whether the
+                # collective is in place.
                 told = {kind.split(" on ")[0] for kind in stopped[3].split("; ")}
                 answered = {op + " in place" * in_place for op, in_place, bytes in asked}
                 before = {"all_reduce", "all_reduce in place"}

@@ -1,4 +1,5 @@
-// The trace file must be valid JSON for any names. Adjacent spans must stay adjacent, and omitted events must be reported.
+// Tests the writer of Chrome trace files. A trace file must be valid JSON for any event names. Adjacent time spans must stay
+// adjacent, and omitted events must be reported.
 #include "experiments/train/chrome_trace.hpp"
 
 #include <nlohmann/json.hpp>

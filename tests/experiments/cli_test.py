@@ -1,4 +1,4 @@
-"""Tests the program as a user sees it: help, data on stdout, errors in three lines, exit codes."""
+"""Tests the program `chorale` as a user sees it: its help, data on stdout, errors of three lines, and exit codes."""
 import csv
 import io
 import json
@@ -101,12 +101,12 @@ class CommandLine(unittest.TestCase):
                     {"rank": 0, "size": 1, "pid": 1, "host": "n0", "doing": "step 1", "folder": "", "saved": "", "beats": 0,
                      "waits": 0, "state": "S", "end": "", "calls": [], "groups": [], "awaited": 0}]}, flight)
             os.symlink(os.path.abspath("experiments"), f"{folder}/experiments")
-            # The examples use the run `latest`. For explain, which comes first, it is the run made above. For all others
-            # except kernels and compare, which come last, it must be a run with a model.
+            # The examples in the help use the run `latest`. For explain, which comes first, `latest` is the run made above.
+            # For all other commands except kernels and compare, which come last, `latest` must be a run with a model.
             for name in sorted(names, key=lambda name: (name == "compare", name == "kernels", name != "explain")):
                 label, example = start([chorale, name, "--help"]).stdout.splitlines()[0].split(": ", 1)
                 self.assertEqual(label, "example")
-                if name in ("compare", "verify") and not thorough:  # compare_test.py and a test below run as much
+                if name in ("compare", "verify") and not thorough:  # compare_test.py and a test below cover these two
                     continue
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words
@@ -127,7 +127,7 @@ class CommandLine(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         table = f"{folder.name}/ptdp_table2.csv"
         with open("experiments/published/ptdp_table2.csv") as whole, open(table, "w") as part:
-            part.writelines(whole.readlines()[:3])  # a table of one row
+            part.writelines(whole.readlines()[:3])  # a comment, the columns, one row
         call = ["bench", "all_reduce", "--algorithm", "ring", "-b", "8", "-e", "8"]
         for words, what in ((["verify", "all_reduce", "ring", "--ranks", "8"], "verify"),
                             ([*call, "--backend", "threads", "-n", "1", "-w", "1", "--ceiling", "no"], "bench threads"),
@@ -151,7 +151,7 @@ class CommandLine(unittest.TestCase):
             narrow, wide = (start([chorale, *words], COLUMNS=columns).stdout for columns in ("80", ""))
             self.assertEqual([line for line in narrow.splitlines() if len(line) > 80], [], words)
             self.assertEqual("".join(narrow.replace(" \\\n", "").split()), "".join(wide.split()))
-        self.assertGreater(max(map(len, wide.splitlines())), 80)  # readers of a pipe may search for whole lines
+        self.assertGreater(max(map(len, wide.splitlines())), 80)  # programs that read a pipe may search for complete lines
 
     def test_what_show_and_info_print_fits_the_terminal(self):
         for words in (["show"], ["show", "all_reduce", "ring"], ["show", "pipeline"], ["info"]):
@@ -210,10 +210,10 @@ class CommandLine(unittest.TestCase):
             result = ranks(3, chorale, "info", "--run-dir", folder, "--format", "json")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual([r["local_rank"] for r in json.loads(result.stdout)["ranks"]], [0, 1, 2])
-            # All ranks of a host share one clock, so offsets must be 0 even if round trips on a busy machine suggest
-            # otherwise.
+            # All ranks of a host share one clock. So clock offsets must be 0, even if the round trips of messages on a busy
+            # machine suggest other values.
             self.assertEqual([r["clock_offset_seconds"] for r in json.loads(result.stdout)["ranks"]], [0, 0, 0])
-            file = os.path.realpath(f"{folder}/latest/run.h5")  # the rerun below moves latest
+            file = os.path.realpath(f"{folder}/latest/run.h5")  # the rerun below makes `latest` point elsewhere
             self.assertEqual(sorted(os.listdir(f"{folder}/latest")), ["config.toml", "log", "metrics.jsonl", "run.h5"])
             self.assertEqual(sorted(os.listdir(f"{folder}/latest/log")), [f"rank-{r}.log" for r in range(3)])
             again = start([chorale, "info", "--config", f"{folder}/latest/config.toml"])
@@ -237,12 +237,13 @@ class CommandLine(unittest.TestCase):
         for setting, polls in ((), "500"), (["OMP_WAIT_POLICY=passive"], "0"), (["GOMP_SPINCOUNT=77"], "77"):
             result = start([*command, *setting, chorale, "info"])
             self.assertEqual(result.returncode, 0, result.stderr)
-            # The OpenMP library prints its settings each time it is loaded. The last output comes from the process that does
-            # the work.
+            # The OpenMP library prints its settings each time a process loads it. The last of these outputs comes from the
+            # process that does the work.
             self.assertEqual(re.findall(r"GOMP_SPINCOUNT = '(\d+)'", result.stderr)[-1], polls)
 
     def test_another_launchers_ranks_are_told_apart_from_ours(self):
-        # This looks as if srun had started three ranks that MPI cannot connect. Each rank then sees a world of size 1.
+        # These variables look as if srun had started three ranks that MPI cannot connect. Each rank then sees a world of
+        # size 1.
         result = start([chorale, "info"], SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="3")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("3 processes were launched, but each sees a world of size 1", result.stderr)
@@ -299,7 +300,7 @@ class CommandLine(unittest.TestCase):
         cut = start([chorale, "show", "broadcast", "scatter_all_gather", "--chunks", "3"])
         self.assertEqual(cut.returncode, 0, cut.stderr)
         self.assertIn("4 ranks, 12 elements", cut.stdout)
-        self.assertIn("…", cut.stdout)  # the mark of blocks that have arrived in part
+        self.assertIn("…", cut.stdout)  # marks blocks that have only partly arrived
 
     def test_show_lists_what_there_is_with_prices(self):
         ours = start([chorale, "show", "all_gather", "--ranks", "5"])
@@ -380,7 +381,7 @@ class CommandLine(unittest.TestCase):
     def test_show_lists_pipelines_with_prices(self):
         listed = start([chorale, "show", "pipeline"]).stdout
         self.assertRegex(listed, r"(?m)^gpipe +1 +33 +27.3 +8 +16 ")
-        self.assertRegex(listed, r"(?m)^interleaved +2 +28.5 +15.8 +5.5 +32 ")  # the smallest number of chunks that fits
+        self.assertRegex(listed, r"(?m)^interleaved +2 +28.5 +15.8 +5.5 +32 ")  # with the minimum number of chunks
         self.assertRegex(start([chorale, "show", "pipeline", "--chunks", "3"]).stdout, r"(?m)^gpipe +3 +does not fit")
 
     def test_what_is_said_of_a_pipelines_memory_is_what_it_keeps(self):

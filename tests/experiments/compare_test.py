@@ -1,4 +1,4 @@
-"""Tests `chorale compare` as a user sees it. Covers the table and the record of all runs, reports of all mistakes in a
+"""Tests `chorale compare` as a user sees it. Covers the table and the record of all runs, the report of all mistakes in a
 suite, and resuming after a kill."""
 import csv
 import glob
@@ -55,7 +55,7 @@ class Compare(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^layout .* bubble  dropped  held-out loss$")
         shares = dict(re.findall(r"(?m)^.*?(dropless|num-experts 0|factor 0.5).* ([\d.]+ %|-) +\S+$", result.stdout))
         self.assertEqual([shares["num-experts 0"], shares["dropless"]], ["-", "-"], result.stdout)
-        self.assertGreater(float(shares["factor 0.5"].removesuffix(" %")), 40)  # an expert keeps at most half an even share
+        self.assertGreater(float(shares["factor 0.5"].removesuffix(" %")), 40)  # an expert keeps at most half its share
 
     def test_a_suite_is_a_table_and_a_record_that_others_read(self):
         result = self.compare(small)
@@ -81,7 +81,7 @@ class Compare(unittest.TestCase):
             trained = summary.command.values == "train"
             self.assertTrue((summary.tokens_per_s.values[trained] > 0).all())
             self.assertTrue((summary.layout.values == "tp2").sum() == 2)
-        with h5py.File(file) as record:  # the suite's record contains all values of each run's record
+        with h5py.File(file) as record:  # the suite's record repeats all values of each run's record
             for run in glob.glob(f"{self.folder}/latest/*-r1/run.h5"):
                 name = os.path.basename(os.path.dirname(run))
                 with h5py.File(run) as alone:
@@ -100,7 +100,7 @@ class Compare(unittest.TestCase):
         for says in ("nothing was run: the suite has 11 mistakes", f'{suite}:1: unknown key "questions"',
                      ':3: unknown command "trian"', ':8: unknown', "train-iters",
                      ":9: ", "tp5", f"needs 3 ranks, 2 were started: mpirun -n 3 {chorale} compare {suite}\n",
-                     ":15: train_2: the batch does not divide evenly; dp3",  # the layout for 3 ranks
+                     ":15: train_2: the batch does not divide evenly; dp3",  # dp3, the layout for 3 ranks
                      "run-dir cannot be set for a run", "lr is given twice, or is both fixed and varied",
                      ':27: "lr" cannot be a list of lists'):
             self.assertIn(says, result.stderr)
@@ -164,7 +164,7 @@ class Compare(unittest.TestCase):
         self.assertIn("# /summary\n", whole)
         by_speed = start([chorale, "report", file, "--metric", "tokens/s"]).stdout
         self.assertRegex(by_speed, r"(?m)^layout +runs +tokens/s +")
-        self.assertNotIn("which also change", by_speed)  # the user asked for it
+        self.assertNotIn("which also change", by_speed)  # no warning: the user asked for this comparison
 
     def test_a_budget_leaves_whole_seeds_out(self):
         suite = self.suite(f"[[runs]]\n{self.model}train-iters = 2\nlr-warmup-iters = 0\nvary.seed = [1, 2, 3]\n"
@@ -176,7 +176,7 @@ class Compare(unittest.TestCase):
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
             done = summary.status.values == "ok"
             self.assertEqual((list(summary.seed.values[done]), sorted(summary.lr.values[done])), ([1, 1], [1e-3, 3e-3]))
-        by_speed = self.compare(suite, "--budget", "0.001s", "--metric", "tokens/s", processes=1)  # seeds count as runs
+        by_speed = self.compare(suite, "--budget", "0.001s", "--metric", "tokens/s", processes=1)  # a seed counts as a run
         self.assertNotIn("seeds were run", by_speed.stdout)
 
     def test_a_suite_names_its_metric_and_speed_alone_is_never_the_verdict_in_silence(self):
@@ -190,7 +190,7 @@ class Compare(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(column, result.stdout)
             self.assertNotIn("which also changes", result.stdout)
-        # Repetitions with one seed say nothing about the losses with other seeds.
+        # Repetitions with the same seed say nothing about the losses with other seeds.
         self.assertIn("(?): 1 of each; 6 are needed, for example vary.seed = [1, 2, 3, 4, 5, 6].", result.stdout)
         wrong = self.compare(self.suite(f'metric = "beauty"\n{runs}'), processes=1)
         self.assertEqual(wrong.returncode, 2, wrong.stderr)
@@ -217,17 +217,17 @@ class Compare(unittest.TestCase):
                            'repetitions = 3\nvary.algorithm = ["ring", "direct"]\nvary.ranks = [1, 2]\n')
         result = self.compare(suite)
         self.assertEqual(result.returncode, 0, result.stderr)
-        for count in ("1 rank", "2 ranks"):  # each number of ranks has its own winner
+        for count in ("1 rank", "2 ranks"):  # there is a winner for each number of ranks
             for size in (1024, 8192):
                 winner = re.search(rf"(?m)^all_reduce, {count} +{size} +shm (\w+) .* shm (\w+)  ", result.stdout)
                 self.assertTrue(winner, result.stdout)
                 self.assertEqual({winner[1], winner[2]}, {"ring", "direct"})
-        self.assertIn(" the lowest median in ", result.stdout)  # "has" or, if several series win equally often, "have"
+        self.assertIn(" the lowest median in ", result.stdout)  # after "has" or, if several series win equally often, "have"
         self.assertIn("Too few runs to tell whether the winners differ from the others (?): 1 of each; 6 launches or "
                       "repetitions in turns are needed.", result.stdout)
         table = start([chorale, "report", f"{self.folder}/latest/run.h5", "--format", "csv"]).stdout
         self.assertEqual(table.splitlines()[0], "run,id,command,repetition,algorithm,ranks,status")
-        if not thorough:  # "a sweep is judged…" has six of each
+        if not thorough:  # the test "a sweep is judged…" has six runs of each
             return
         six = self.compare(suite, "--repetitions", "6")
         self.assertEqual(six.returncode, 0, six.stderr)
@@ -246,7 +246,7 @@ class Compare(unittest.TestCase):
         self.assertNotIn("?", result.stdout)
         for speed, says in ((1, "with enough runs are significantly slower|be distinguished from it"),
                             (10 ** 9, "mine has the highest median.* Of the others, [dt]p2 is the fastest")):
-            with open(f"{self.folder}/latest/outside.csv", "w") as rows:  # two runs are too few, but only for their row
+            with open(f"{self.folder}/latest/outside.csv", "w") as rows:  # two runs are too few, but only for this row
                 rows.write(f"label,tokens/s\nmine,{speed}\nmine,{speed}\n")
             said = start([chorale, "report", f"{self.folder}/latest/run.h5"]).stdout
             self.assertRegex(said, says)
@@ -314,7 +314,8 @@ class Compare(unittest.TestCase):
             status = dict(zip(summary.layout.values, summary.status.values))
             self.assertNotEqual(status["dp2"], "ok")
 
-    # Waits until some runs are finished and other runs are not. Returns the process, the finished runs and the ranks' pids.
+    # Starts a comparison and waits until some of its runs have finished, but not all. Returns the process, the finished runs
+    # and the process ids of the ranks.
     def interrupted(self, *words):
         def some_are_done():
             try:
@@ -322,7 +323,7 @@ class Compare(unittest.TestCase):
                     rows = zip(record["summary/id"].asstr()[:], record["summary/status"].asstr()[:])
                     done = [name for name, status in rows if status == "ok"]
                     pids = [int(pid) for pid in record["ranks/pid"]]
-            except (OSError, KeyError, ValueError):  # the record is not there yet
+            except (OSError, KeyError, ValueError):  # the record does not exist yet
                 return None
             return (done, pids) if len(done) >= 3 else None
 
@@ -349,12 +350,12 @@ class Compare(unittest.TestCase):
         alone = ranks(1, chorale, "compare", "--resume", whole)
         self.assertEqual(alone.returncode, 2, alone.stderr)
         self.assertIn(f"mpirun -n 2 {chorale} compare --resume {whole}\n", alone.stderr)
-        with open(f"{whole}/{done[0]}/run.h5", "r+b") as damaged:  # a damaged run must be repeated
+        with open(f"{whole}/{done[0]}/run.h5", "r+b") as damaged:  # a damaged run must run again
             damaged.truncate(100)
         result = ranks(2, chorale, "compare", "--resume", whole)
         self.assertEqual(result.returncode, 0, result.stderr)
         kept = {name: os.stat(f"{whole}/{name}/run.h5").st_mtime_ns for name in done[1:]}
-        self.assertEqual(kept, {name: finished[name] for name in done[1:]})  # all undamaged runs were kept
+        self.assertEqual(kept, {name: finished[name] for name in done[1:]})  # all undamaged runs must be kept
         with xarray.open_dataset(f"{whole}/run.h5", group="summary") as summary:
             self.assertEqual(list(summary.status.values), ["ok"] * 10)  # two repetitions, as originally requested
         with h5py.File(f"{whole}/run.h5") as record:
@@ -406,7 +407,7 @@ vary.lr = [1e-3, 100]
         process = spawn([*launch, "-n", "2", chorale, "compare", suite, "--run-dir", self.folder], stdout=subprocess.PIPE,
                         stderr=subprocess.PIPE)
         until(lambda: os.path.exists(f"{self.folder}/latest/suite.toml"), process)
-        process.send_signal(signal.SIGUSR1)  # after SIGINT, mpirun would kill ranks that take over a second to end
+        process.send_signal(signal.SIGUSR1)  # not SIGINT, after which mpirun kills ranks that take over a second to end
         output, errors = finish(process)
         self.assertIn(f"stopped; to run the rest: mpirun -n 2 {chorale} compare --resume ", output, errors)
         with open(f"{self.folder}/latest/suite.toml", "r+") as file:
@@ -535,8 +536,8 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
             sizes = {str(layout): int(size) for layout, size in zip(summary.layout.values, summary.micro_batch_size.values)}
             self.assertTrue((summary.peak_bytes.values <= 22 * 2**20).all())
         for layout, most in (("dp2", 8), ("pp2", 8)):
-            self.assertLessEqual(sizes[layout], most)  # pp2 needs a micro-batch per stage
-            if sizes[layout] < most:  # twice the size must not fit
+            self.assertLessEqual(sizes[layout], most)  # pp2 needs at least one micro-batch per stage
+            if sizes[layout] < most:  # a model of twice the size must not fit
                 larger = ranks(2, chorale, "train", *shape, "--layout", layout, "--memory-limit", "22M", "--no-save",
                                "--micro-batch-size", str(2 * sizes[layout]), "--run-dir", self.folder)
                 self.assertIn("too little memory", larger.stderr)
@@ -558,7 +559,7 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
             config = record["runs/tp2-r1/config/toml"].asstr()[()]
             for line in ('dtype = "bf16"', "train-iters = 2", "no-save = true"):
                 self.assertIn(line, config)
-        # The program saves an equivalent suite file, so the comparison can be resumed, or repeated from the file.
+        # The program saves the comparison as a suite file. So the comparison can be resumed, or repeated from this file.
         again = ranks(2, chorale, "compare", "--resume", f"{self.folder}/latest", "--repetitions", "2")
         self.assertEqual(again.returncode, 0, again.stderr)
         with xarray.open_dataset(f"{self.folder}/latest/run.h5", group="summary") as summary:
@@ -569,7 +570,7 @@ vary.what = ["works", "fails", "twice", "nan", "silent"]
     def test_bytes_and_bubble_of_the_table_are_those_of_the_plan_and_of_the_record(self):
         model = ["--preset", "tiny", "--global-batch-size", "4", "--threads", "1", "--backend", "shm", "--algorithm", "ring"]
         counted = []
-        for samples in ("4", "40"):  # bytes of evaluations must not count
+        for samples in ("4", "40"):  # the bytes of evaluations must not count
             result = self.compare("--layouts", "pp2,tp2", *model, "--train-iters", "3", "--eval-samples", samples,
                                   "--repetitions", "1")
             self.assertEqual(result.returncode, 0, result.stderr)

@@ -1,4 +1,5 @@
-"""Tests `chorale data` as a user sees it: text to tokens and back, the description of a file, and errors."""
+"""Tests `chorale data` as a user sees it. Covers the conversion of text to tokens and back, the description of a token file,
+and errors."""
 import array
 import json
 import os
@@ -16,7 +17,7 @@ def data(*words):
 
 
 def tokens_of(file):
-    """An independent reader of llm.c's format."""
+    """Reads llm.c's token format without using the program's code."""
     with open(file, "rb") as stream:
         content = stream.read()
     magic, version, count = struct.unpack("<iii", content[:12])
@@ -59,7 +60,7 @@ class Data(unittest.TestCase):
         self.done("tokenize", self.book, "--tokenizer", vocabulary)
         tokens = tokens_of(f"{self.folder}/book.bin")
         self.assertLess(len(tokens), len(text) / 2)
-        with open(vocabulary, encoding="utf-8") as file:  # the test decodes tokens with this file only
+        with open(vocabulary, encoding="utf-8") as file:  # the test decodes tokens only with this file
             model = json.load(file)["model"]
         self.assertEqual(sorted(model["vocab"].values()), list(range(300)))
         self.assertEqual(len(model["merges"]), 44)

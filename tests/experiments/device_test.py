@@ -1,5 +1,5 @@
-"""Tests `--device cuda` as a user sees it. Training, checkpoints and texts must be the same as on the host, under every
-strategy. Without a GPU, the emulated GPU is used. Host code that accesses the memory of the emulated GPU crashes."""
+"""Tests `--device cuda` as a user sees it. Training, checkpoints and generated texts must be the same as on the host, under
+every strategy. Without a GPU, the emulated GPU is used. Host code that accesses the memory of the emulated GPU crashes."""
 import glob
 import json
 import os
@@ -21,7 +21,7 @@ plugin = {} if real else {"CHORALE_CUDA_PLUGIN": emulation}
 
 
 def weights(run):
-    """Returns the contents of all files of a run's newest checkpoint."""
+    """Returns the contents of all safetensors files in a run's newest checkpoint."""
     parts = sorted(glob.glob(f"{run}/**/rank-*.safetensors", recursive=True))
     assert parts, f"{run} has saved nothing"
     return [pathlib.Path(part).read_bytes() for part in parts]
@@ -34,7 +34,7 @@ class Device(unittest.TestCase):
         self.folder = holder.name
 
     def train(self, device, *words, processes=1, steps=3, **environment):
-        """Trains, and returns the folder of the run and its losses and gradient norms."""
+        """Trains. Returns the folder, the losses and the gradient norms of the run."""
         folder = os.path.join(self.folder, device)
         result = ranks(processes, chorale, "train", *small, "--train-iters", str(steps), "--device", device, *words,
                        "--run-dir", folder, **plugin, **environment)
@@ -44,8 +44,8 @@ class Device(unittest.TestCase):
             return run, [*train.loss.values, *train.grad_norm.values]
 
     def same_on_both(self, *words, processes=1, tolerance=1e-5, ways=[[]]):
-        """Trains on the host, and then on the device once with each item of `ways`. Returns the folders of the host's run
-        and of the last run on the device."""
+        """Trains on the host, and then once on the device for each item of `ways`. Returns the folders of the run on the
+        host and of the last run on the device."""
         host = self.train("cpu", *words, processes=processes)
         self.assertEqual(len(host[1]), 6)
         for way in ways:
@@ -115,7 +115,7 @@ class Device(unittest.TestCase):
         by_steps = ["--moe-router-load-balancing-type", "global_aux_loss"]
         by_biases = ["--moe-router-score-function", "sigmoid", "--moe-router-enable-expert-bias",
                      "--moe-router-bias-update-rate", "0.02"]
-        bits = 1e-15  # the tolerance for the same bits
+        bits = 1e-15  # the tolerance where values must be bit-identical
         for words, processes, tolerance in sample([
                 ([*drops, *exact], 1, bits), (drops, 1, 1e-5), ([*by_steps, *by_biases], 1, 1e-5),
                 ([*by_steps, *by_biases, *exact, "--layout", "dp2.ep2.z3"], 2, bits), (["--dtype", "bf16"], 1, 1e-2),
@@ -131,7 +131,7 @@ class Device(unittest.TestCase):
         for words in sample((balanced_experts, []), 2):
             _, run = self.same_on_both(*words, "--layout", "dp2.z1", processes=2)
             texts = {}
-            for device in ("cpu", "cuda"):  # host and device both resume the device's checkpoint
+            for device in ("cpu", "cuda"):  # the device's checkpoint is resumed on the host and on the device
                 self.train(device, *words, "--load", run, "--no-save", steps=4)
                 result = start([chorale, "generate", "--load", run, "--device", device, "--tokens", "8", "--temperature",
                                 "0", "--dtype", "f32", "--prompt", "1,2,3"], **plugin)
@@ -195,7 +195,7 @@ class Device(unittest.TestCase):
         stale = pathlib.Path(self.folder, "stale.so")
         stale.write_bytes(pathlib.Path(emulation).read_bytes().replace(mark, mark[::-1]))
         for library, words in ((stale, "the CUDA plugin was built from different sources (make all builds it)"),
-                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # has no build mark
+                               ("libm.so.6", "the CUDA plugin was built from different sources"),  # libm has no build mark
                                ("/nowhere.so", "/nowhere.so: cannot open shared object file")):
             for command, code in ((["train", "--preset", "tiny", "--device", "cuda"], 2), (["info"], 0)):
                 result = start([chorale, *command], CHORALE_CUDA_PLUGIN=str(library))

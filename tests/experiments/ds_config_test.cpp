@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-// The options of `chorale train`, set from a DeepSpeed file.
+// The options of `chorale train`, set from a DeepSpeed configuration file.
 struct Fields {
   explicit Fields(const std::string& json, Words arguments = {}, const Words& variables = {}) {
     const std::string file = (folder.path() / "ds.json").string();
@@ -78,7 +78,7 @@ TEST_CASE("a DeepSpeed file sets our options, and each names its key as the orig
   CHECK(to_string(f.layout.layout(8)) == "dp4.tp2.z2");
   CHECK(o.memory.partition_activations);
   CHECK_THAT(f.options.origin("zero"), Catch::Matchers::EndsWith("ds.json: zero_optimization.stage"));
-  CHECK_THAT(f.options.toml(), !says("ds.json"));  // saved as Chorale's own options
+  CHECK_THAT(f.options.toml(), !says("ds.json"));  // values are saved as Chorale's own options
 }
 
 TEST_CASE("MiCS and hpZ have groups of as many ranks as the DeepSpeed file says") {
@@ -110,7 +110,7 @@ TEST_CASE("keys missing in a DeepSpeed file have DeepSpeed's defaults") {
 
   const TrainingOptions single = Fields(R"({"optimizer": {"type": "AdamW"}})", {}, {}).training();
   CHECK(single.compute == DType::f32);
-  CHECK(Fields(R"({"bfloat16": {"enabled": true}})").training().compute == DType::bf16);  // the older name of the key
+  CHECK(Fields(R"({"bfloat16": {"enabled": true}})").training().compute == DType::bf16);  // the older name of the key "bf16"
   const auto decay = [](const std::string& params) {
     return Fields(fmt::format(R"({{"optimizer": {{"type": "{}", "params": {{{}}}}}}})", params[0] == '!' ? "Adam" : "AdamW",
                               params.substr(params[0] == '!')))
@@ -148,7 +148,7 @@ TEST_CASE("the schedulers have DeepSpeed's formulas and defaults; a scheduler's 
   CHECK((said.peak == 0.5 && said.first == 0.1 && said.warmup == 7 && said.at(8) == 0.5));
   const LearningRate falling =
       rate(R"({"type": "WarmupDecayLR", "params": {"total_num_steps": 90, "warmup_num_steps": 10}})");
-  // The peak is the default of the scheduler, not the rate of the optimizer.
+  // The peak learning rate is the scheduler's default, not the optimizer's rate.
   CHECK((falling.peak == 0.001 && falling.steps == 90 && falling.at(91) == 0));
   const LearningRate cosine = rate(R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 90}})", {"--lr", "3"});
   CHECK((cosine.peak == 3 && cosine.minimum.value == Approx(3e-4)));  // cos_min_ratio is a fraction of --lr
@@ -203,7 +203,7 @@ TEST_CASE("auto leaves a setting unchanged") {
   const TrainingOptions o = f.training();
   CHECK((o.batch.global == 8 && o.optimizer.clip == 1 && o.compute == DType::f32 && o.optimizer.beta2 == 0.95 &&
          o.optimizer.rate.decay == RateDecay::cosine));
-  CHECK(o.optimizer.decay == 0);  // the file has no weight_decay
+  CHECK(o.optimizer.decay == 0);  // because the file has no weight_decay
   for (const char* option : {"clip-grad", "lr-decay-style", "adam-beta1", "dtype"})
     CHECK(f.options.origin(option) == "default");
 }

@@ -1,5 +1,5 @@
-// Tests the presets of `chorale train`. Covers the shapes that presets set, and values that change if a preset is combined
-// with other options.
+// Tests the presets of `chorale train`. Covers the model shapes that presets set, and values that change if a preset is
+// combined with other options.
 #include "experiments/train/flags.hpp"
 
 #include "src/base/settings.hpp"

@@ -1,11 +1,11 @@
-"""A full disk must never count as success. Each program that writes files must end with an error that names the path and the
-reason, and older files must stay intact.
+"""Tests that a full disk never counts as success. Each command that writes files must end with an error that names the path
+and the reason, and older files must stay intact.
 
-   disk    a tmpfs of random size, smaller than the program's files          No space left on device
-   room    for `train`, a tmpfs that is smaller than a checkpoint            refused before the run begins
-   file    a file size limit (RLIMIT_FSIZE) smaller than the largest file    File too large
+   disk    a tmpfs of random size, too small for the files          No space left on device
+   room    for `train`, a tmpfs too small for a checkpoint            refused before the run begins
+   file    a file size limit (RLIMIT_FSIZE) below the largest file    File too large
 
-DISKS sets the number of random trials, about two per second. SEED selects different trials, and each commit uses different
+DISKS sets the number of random trials, about two per second. SEED selects the trials; by default, each commit uses different
 trials.
 """
 import os
@@ -19,8 +19,8 @@ from programs import chorale, mount_namespace, random_seed, start
 from tally import Tally
 
 small = ["--preset", "tiny", "--train-iters", "1", "--threads", "1", "--eval-samples", "4"]
-old = "old\n" * 100  # the earlier contents of a file that the program replaces
-# Programs that write files. Each entry has the arguments and the name of the output file in the folder `there`.
+old = "old\n" * 100  # the old contents of a file that the program replaces
+# Commands that write files. Each entry has the arguments and the name of the output file in the folder `there`.
 writers = [
     (["data", "tokenize", "text", "--out", "there/new.bin"], "new.bin"),
     (["data", "train-bpe", "text", "--vocabulary", "300", "--out", "there/new.bpe"], "new.bpe"),
@@ -33,8 +33,8 @@ writers = [
     (["export", "--load", "made/latest", "--out", "there/model"], ""),
     (["train", *small, "--run-dir", "there"], ""),
 ]
-# $1 contains the mount options, and the remaining arguments are the command. The final contents of the disk are copied to
-# `left`.
+# A shell script. $1 contains the mount options, and the remaining arguments are the command. At the end, the contents of the
+# disk are copied to `left`.
 in_disk = """mount -t tmpfs -o "$1" none there && shift && { [ ! -e before ] || cp before there/"$1"; } && shift && "$@"
 code=$?; cp -a there left; exit $code"""
 
@@ -57,7 +57,8 @@ class FullDisk(unittest.TestCase):
         assert done.returncode == 0, done.stderr
 
     def write(self, words, name, size="64M", prefix=()):
-        """Runs the program on a disk of this size. Returns the result, and {path: bytes} of the remaining files."""
+        """Runs the command on a disk of the given size. Returns the result of the process, and {path: contents} of the files
+        that remain."""
         subprocess.run(["rm", "-rf", f"{self.folder}/left"], check=True)
         done = start([*self.namespace, "bash", "-c", in_disk, "bash", f"size={size}", name or "unused", *prefix,
                       os.path.abspath(chorale), *words], folder=self.folder)
@@ -70,7 +71,7 @@ class FullDisk(unittest.TestCase):
         return done, left
 
     def whole(self, words, name):
-        """Returns the files that the program leaves on a large disk."""
+        """Returns the files that the command leaves on a disk that is large enough."""
         if str(words) not in self.undisturbed:
             done, self.undisturbed[str(words)] = self.write(words, name)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -96,7 +97,7 @@ class FullDisk(unittest.TestCase):
             return
         said = done.stderr
         self.assertEqual(left.get("unused", old.encode()), old.encode())
-        if done.returncode == 0:  # this run needed less space than the run without a limit
+        if done.returncode == 0:  # this run needed less space than the run on a large disk
             self.assertEqual(left.keys(), whole.keys())
             return
         self.assertIn(done.returncode, (1, 2), said)
@@ -112,7 +113,7 @@ class FullDisk(unittest.TestCase):
             if words[0] == "bench":
                 limits[str(words)] = ["disk"]  # its record is smaller than MPI's files
             elif words[0] == "train":
-                limits[str(words)] = ["disk", "room", "file"]  # under the first limit, it runs the longest
+                limits[str(words)] = ["disk", "room", "file"]  # train takes longest under the first limit
             else:
                 choose.shuffle(limits[str(words)])
         left = int(os.environ.get("DISKS", len(writers)))

@@ -1,15 +1,16 @@
-"""If memory is too small, a run must end with an error that says so. Chorale's own code must never crash.
+"""Tests runs with too little memory. Such a run must end with an error that names the missing memory. Chorale's own code
+must never crash.
 
    /dev/shm                   is replaced by a tmpfs of random size
-   RLIMIT_AS, RLIMIT_DATA     limit the memory of each rank to a random value
+   RLIMIT_AS, RLIMIT_DATA     are set to a random limit on the memory of each rank
 
    nothing ─────────────── what a tiny run needs ───────────────────────── more than a run needs
      one trial in four: the      other trials: our own allocations fail
      loader or MPI may fail
 
-MPI itself may crash as it starts. Such crashes are counted separately, and the guard must name the rank.
+MPI itself may crash as it starts. Crashes inside MPI are counted separately, and the guard must name the crashed rank.
 
-LIMITS sets the number of random trials, about one per second. SEED selects different trials.
+LIMITS sets the number of random trials, about one per second. SEED selects the trials.
 """
 import collections
 import os
@@ -32,20 +33,20 @@ runs = [["bench", "all_reduce", "--backend", "shm", "-e", "4M", "--repetitions",
         ["train", *model, "--layout", "tp2"],
         ["train", *model, "--layout", "dp2.z3"]]
 tiny = ["bench", "all_reduce", "--backend", "shm", "-e", "4K", "--repetitions", "3"]
-# Messages of the loader and of MPI when the program cannot start.
+# Messages of the dynamic loader and of MPI if the program cannot start.
 before_us = r"error while loading shared libraries|(PMIX|OPAL|ORTE)[ _]ERROR|mca_base_component_repository_open|MPI_INIT"
 # Messages about a crashed rank from mpirun, the C++ library and Chorale's guard.
 crashes = r"exited on signal \d+|terminate called|was killed by SIG"
-# UCX prints the backtrace of a crash below the frames of its own handler. It prints no backtrace if it has no memory for
-# one.
+# UCX prints the backtrace of a crash, which begins with the frames of UCX's own handler. With too little memory, UCX prints
+# no backtrace.
 in_our_code = r"==== backtrace.*\n(?: +\d+ +\S*/libucs.*\n)+(?: +\d+ +\S*/libc\..*\n)+ +\d+ +\S*/chorale\("
-as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # in a namespace, the user is root
+as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # inside a user namespace, the user is root
 in_shm = ["bash", "-c", 'mount -t tmpfs -o size="$1" none /dev/shm && shift && exec "$@"', "bash"]
 
 
 def peaks(command):
-    """Returns the exit code, and the largest address space, data segment and use of /dev/shm of any Chorale process, in
-    bytes."""
+    """Returns the exit code, and three maximum values in bytes: address space and data segment of a Chorale process, and the
+    use of /dev/shm."""
     most = collections.Counter()
     process = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **as_root})
     while process.poll() is None:
@@ -73,7 +74,7 @@ class FullMemory(unittest.TestCase):
         own_shm = [*cls.namespace, *in_shm, "1G"] if cls.namespace else []
         code, cls.needed = peaks([*own_shm, *launch, "-n", "2", os.path.abspath(chorale), *tiny])
         # Without a limit, the arena of each rank reserves an address range as large as the machine's memory. Under a limit,
-        # arenas reserve less. So this range is not counted as needed.
+        # arenas reserve less. So the size of this range is subtracted from the needed address space.
         cls.needed["as"] -= 2 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         assert code == 0 and cls.needed["as"] > 0, cls.needed
 
@@ -85,7 +86,7 @@ class FullMemory(unittest.TestCase):
         self.tally, self.ends = Tally(self), collections.Counter()
 
     def end_of(self, done):
-        """Returns how the run ended. If it failed, a single error from Chorale, the loader or MPI must name the missing
+        """Returns how the run ended. If the run failed, a single error from Chorale, the loader or MPI must name the missing
         memory."""
         said = done.stdout + done.stderr
         if done.returncode == 0:
@@ -108,7 +109,7 @@ class FullMemory(unittest.TestCase):
             needed = self.needed[kind]
             limit = int(needed * self.choose.random() if self.choose.random() < 0.25 else
                         needed + 2 ** self.choose.uniform(18, 26))
-            limit = max(limit, 1 << 26 if kind == "as" else 0)  # the kernel cannot start a program with fewer addresses
+            limit = max(limit, 1 << 26 if kind == "as" else 0)  # with less address space, the kernel cannot start a program
             with self.tally.trial(f"{kind} {limit >> 10}K {' '.join(words)}"):
                 self.ends[self.end_of(start(limited(kind, limit, words), folder=self.folder, **as_root))] += 1
         print("; ".join(f"{end}: {self.ends[end]}" for end in ("ended well", "ours", "before us", "MPI crashed")))

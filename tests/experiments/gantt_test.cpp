@@ -1,4 +1,4 @@
-// Tests the text that a run prints about the measured pipeline.
+// Tests the text that a run prints about the measured pipeline schedule.
 #include "experiments/train/gantt.hpp"
 
 #include "tests/catch.hpp"

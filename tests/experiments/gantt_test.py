@@ -1,5 +1,6 @@
-"""Compares the measured pipeline of a real run with the schedule. Every stage must have run its actions in order, and no
-action may have begun before its inputs arrived. The expected order comes from `show pipeline`, not from the run."""
+"""Compares the measured pipeline of a real run with the pipeline schedule. Every stage must have run its actions in the
+order of the schedule, and no action may have begun before its inputs arrived. The expected order comes from `show pipeline`,
+not from the run."""
 import os
 import re
 import tempfile
@@ -13,15 +14,15 @@ micro_batches = 4
 
 
 def planned(schedule, stages, chunks):
-    """Returns the actions of each stage, as in "F0 F1 B0 …"."""
+    """Returns the actions of each stage in order, such as "F0 F1 B0 …"."""
     shown = start([chorale, "show", "pipeline", schedule, "--stages", str(stages), "--micro-batches", str(micro_batches),
                    "--chunks", str(chunks), "--steps"])
     return re.findall(r"(?m)^stage +\d+  (.*)$", shown.stdout)
 
 
 class Event:
-    """An action of a rank. All ranks run on one host and share the host's clock, so the estimated clock offsets are
-    subtracted from the recorded times."""
+    """A pipeline action on one rank. All ranks run on one host and share its clock. So the estimated clock offsets are
+    removed from the recorded times."""
 
     def __init__(self, table, offsets, i):
         self.rank, self.stage, self.micro_batch, self.chunk = (int(table[c][i])
@@ -57,7 +58,7 @@ class Gantt(unittest.TestCase):
                 self.assertLessEqual(one.ends, other.begins, "a rank runs one action at a time")
 
     def check_causes(self, events, count, stages, chunks, returns):
-        def part_of(event):  # in v-min (returns), second chunks lead from the last stage back to the first
+        def part_of(event):  # with v-min (`returns`), second chunks go from the last stage back to the first
             stage = stages - 1 - event.stage if returns and event.chunk == 1 else event.stage
             return event.chunk * stages + stage
         last = stages * chunks - 1

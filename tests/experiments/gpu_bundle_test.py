@@ -1,5 +1,5 @@
-"""Packs the bundle of checks for GPU machines and runs it on the emulated GPU. Cases include failing parts, too little time
-and an old driver."""
+"""Packs the bundle of checks for GPU machines and runs it on the emulated GPU. Covers failing parts of the bundle, too
+little time, and an old driver."""
 import os
 import pathlib
 import re
@@ -25,7 +25,7 @@ class GpuBundle(unittest.TestCase):
         cls.place.cleanup()
 
     def run_it(self, *flags, **environment):
-        """Returns the exit code, and the result and the measured figure of each part."""
+        """Runs the bundle. Returns the exit code, and for each part of the bundle the result and the measured figure."""
         results = tempfile.mkdtemp(dir=self.place.name)
         ended = start([f"{self.folder}/run", "--results", results, *flags], folder=results, **environment)
         table = ended.stdout[ended.stdout.find("\npart "):]

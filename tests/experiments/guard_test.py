@@ -1,10 +1,11 @@
-"""If a rank is killed or stopped, the run must end with one explanation. A killed launcher must leave nothing behind.
+"""Tests the guard, the process that watches the ranks of a host. If a rank is killed or stopped, the run must end with a
+single explanation. If the launcher is killed, no process and no file may remain.
 
    KILLS=50 /usr/bin/python3 tests/outside.py guard_test
 
 Each variable sets a number of trials. KILLS, LAUNCHERS and STOPS count trials in which a rank is killed, a launcher is
 killed, or a rank is stopped, at a random moment. CROSSED is the number of runs in which ranks wait for each other. HANGS is
-the number of runs that hang for other reasons. `make test` uses small numbers.
+the number of runs that hang for other reasons. In `make test`, these numbers are small.
 """
 import glob
 import itertools
@@ -24,8 +25,8 @@ from tally import Tally
 kills, launchers, stops, hangs, crossed = (int(os.environ.get(name, few)) for name, few in (
     ("KILLS", 3), ("LAUNCHERS", 2), ("STOPS", 2), ("HANGS", 2), ("CROSSED", 2)))
 seed = int(os.environ.get("SEED", "1"))
-# The maximum time from the death of a rank or of the launcher until all processes have ended. With TIMED, for a quiet
-# machine, it is the promised time.
+# The maximum number of seconds from the death of a rank or of the launcher until all processes have ended. TIMED is for
+# quiet machines, and selects the time that docs/reliability.md promises.
 most_seconds = 5 if os.environ.get("TIMED") else 50
 
 
@@ -39,7 +40,7 @@ def variable_of(pid, name):
 
 
 def guarded(job, count):
-    """Returns {rank: pid} once all ranks have a flight recorder."""
+    """Waits until all ranks have a flight recorder, then returns {rank: pid}."""
     ranks_here = ranks_of(job)
     for pid in ranks_here.values():
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
@@ -50,7 +51,7 @@ def guarded(job, count):
 
 class Guard(LongJob):
     def gone(self, job):
-        """Waits until no process of the job is left. Returns the seconds that this took."""
+        """Waits until no process of the job is left. Returns the waiting time in seconds."""
         began = time.monotonic()
         while left_of(job) and time.monotonic() - began < most_seconds:
             time.sleep(0.02)
@@ -58,7 +59,8 @@ class Guard(LongJob):
         return time.monotonic() - began
 
     def said_until(self, words, job):
-        """Reads the job's stderr until these words appear, and returns the text. The words must appear."""
+        """Reads the job's stderr until the given words appear, and returns the text so far. Fails if the words do not
+        appear."""
         errors = ""
         while words not in errors:
             line = job.stderr.readline()
@@ -101,7 +103,7 @@ class Guard(LongJob):
                 self.assertEqual(errors.count("error: "), 1, errors)
 
     def test_a_run_that_is_paused_as_a_whole_goes_on(self):
-        job = self.train(iterations=6, CHORALE_TIMEOUT="5", samples=120)  # a step takes longer than a look
+        job = self.train(iterations=6, CHORALE_TIMEOUT="5", samples=120)  # a step takes longer than one check of the guard
         until(lambda: self.steps() > 1, job)
         everybody = ranks_of(job).values()
         for pid in everybody:
@@ -145,7 +147,7 @@ class Guard(LongJob):
         job = self.train("--save-interval", "20", ranks=2)
         until(lambda: self.steps() > 30, job)
         waits_for, asked = ranks_of(job)[0], ranks_of(job)[1]
-        os.kill(waits_for, signal.SIGSTOP)  # the step of both ranks then cannot end
+        os.kill(waits_for, signal.SIGSTOP)  # so neither rank can finish its step
         os.kill(asked, signal.SIGTERM)
         errors = self.said_until("without a limit", job)
         self.assertRegex(errors, rf"warning: the ranks were asked to end; rank 0 on \S+ is still in (step|saving step) \d+\n"
@@ -176,7 +178,7 @@ class Guard(LongJob):
         self.said_until("  rank 2 never reached the guard: dead since the start, or late\n", job)
 
     def hang(self, how, victim, backend):
-        """Runs three ranks, one of which hangs. Returns the errors and the duration of the run in seconds."""
+        """Runs three ranks, one of which hangs. Returns stderr and the duration of the run in seconds."""
         began = time.monotonic()
         result = ranks(3, tests_run, "[.hangs]", TEST_HANG=how, TEST_VICTIM=str(victim), TEST_BACKEND=backend,
                        CHORALE_TIMEOUT="2")

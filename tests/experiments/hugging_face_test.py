@@ -1,5 +1,5 @@
-"""Tests import and export of Hugging Face models and tokenizers as a user sees them. Training, records, resuming and export
-must agree."""
+"""Tests import and export of Hugging Face models and tokenizers as a user sees them. Training, records, resumed runs and
+exported models must agree."""
 import json
 import os
 import tempfile
@@ -56,13 +56,13 @@ class HuggingFace(unittest.TestCase):
     def test_a_run_goes_on_in_the_shape_of_its_checkpoint(self):
         run = self.train("--preset", "tiny-llama", "--num-layers", "2", "--norm-epsilon", "1e-6", "--dropout", "0.1",
                          "--train-iters", "2")
-        again = self.train("--load", run, "--train-iters", "3")  # only the checkpoint gives the shape
+        again = self.train("--load", run, "--train-iters", "3")  # only the checkpoint states the model's shape
         config = self.config_of(again)
         for option, value in (("family", '"llama"'), ("num-layers", "2"), ("hidden-size", "96"), ("num-query-groups", "4"),
                               ("norm-epsilon", "1e-06"), ("untie-embeddings", "true"), ("dropout", "0.1")):
             self.assertEqual(config[option], value)
         self.train("--load", f"{again}/checkpoints/step-3", "--num-layers", "2", "--train-iters",
-                   "4")  # an option that equals the model's value is accepted
+                   "4")  # an option is accepted if it equals the model's value
         for words, says in ((["--num-layers", "4"],
                              ["num-layers is given as 4 (command line), but is 2 in", "leave --num-layers out"]),
                             (["--norm-epsilon", "1e-5"], ["norm-epsilon is given as 1e-05", "1e-06"]),
@@ -144,8 +144,9 @@ class HuggingFace(unittest.TestCase):
                                                                                 "shared-expert-intermediate-size 32"])
         self.assertFalse(os.path.exists(f"{self.folder}/m"))
 
-    # 12.8 million parameters are 49 MiB in f32. Under tp4, a rank holds a quarter of the values, of the gradients and of two
-    # moments. If a rank read all weights, it would need 49 MiB more, and another 49 MiB for the pages of the mapped file.
+    # 12.8 million parameters are 49 MiB in f32. Under tp4, a rank holds a quarter of the weights, of the gradients and of
+    # two moments. If a rank read all weights, the rank would need 49 MiB more, and another 49 MiB for the pages of the
+    # mapped file.
     def test_weights_are_read_within_the_memory_of_a_rank(self):
         shape = ["--num-layers", "2", "--hidden-size", "384", "--num-attention-heads", "8", "--vocab-size", "24000",
                  "--seq-length", "16"]
@@ -172,7 +173,7 @@ class HuggingFace(unittest.TestCase):
         self.done("data", "tokenize", book, "--tokenizer", vocabulary)
         run = self.train("--preset", "tiny", "--data", f"{self.folder}/book.bin", "--tokenizer", vocabulary, "--vocab-size",
                          "280", "--train-iters", "1")
-        self.done("generate", "--load", run, "--prompt", "the cat", "--tokens", "3")  # the run has a tokenizer
+        self.done("generate", "--load", run, "--prompt", "the cat", "--tokens", "3")  # works because the run has a tokenizer
         again = self.train("--load", run, "--data", f"{self.folder}/book.bin", "--train-iters", "2")
         model = f"{self.folder}/model"
         self.assertIn("with the tokenizer of",
@@ -187,7 +188,7 @@ class HuggingFace(unittest.TestCase):
         self.assertTrue(texts[0].startswith("the cat"))
         self.assertIn(" ", self.done("generate", "--load", model, "--tokenizer", "none", "--prompt", "1,2", "--tokens",
                                      "2").stdout)
-        # All tokenizer files of the model are exported with the model.
+        # The export must include all tokenizer files of the imported model.
         with open(f"{model}/special_tokens_map.json", "w") as file:
             file.write("{}")
         tuned = self.train("--load-hf", model, "--train-iters", "1")
@@ -211,7 +212,7 @@ class HuggingFace(unittest.TestCase):
         self.assertIn("without a tokenizer", self.done("export", "--load", run, "--out", f"{self.folder}/m").stdout)
         with open(f"{self.folder}/m/tokenizer.json", "w") as file:
             file.write('{"model": {"type": "Unigram"}}')
-        self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # no tokenizer is needed
+        self.done("generate", "--load", f"{self.folder}/m", "--prompt", "1,2", "--tokens", "2")  # works without a tokenizer
         self.refused("generate", "--load", f"{self.folder}/m", "--prompt", "the",
                      says=['"the" is not a number', "not a supported byte-level tokenizer"])
         for prompt, says in (("5,7,90000", "90000 of a vocabulary of "), ("-1", "give numbers from 0 to "),

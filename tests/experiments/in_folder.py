@@ -1,4 +1,4 @@
-"""A base class for test cases that run the program. Each case has its own folder."""
+"""A base class for test cases that run the program `chorale`. Each case has its own folder."""
 import tempfile
 import unittest
 

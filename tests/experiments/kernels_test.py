@@ -1,5 +1,5 @@
-"""Tests `chorale bench kernels`, which prints and records every kernel of a training step with its time and its
-reference."""
+"""Tests `chorale bench kernels`, which prints and records every kernel of a training step with its measured time and its
+reference time."""
 import csv
 import io
 import json
@@ -15,7 +15,7 @@ few = ["--preset", "tiny", "--threads", "1", "--global-batch-size", "8", "--step
 layers, width, sequence, vocabulary, samples = 8, 96, 24, 480, 8  # the preset's shape and the batch size
 tokens = samples * sequence
 flops_of_products = 6 * tokens * (layers * 12 * width ** 2 + vocabulary * width)
-flops_of_attention = (2 + 5) * 2 * layers * samples * (sequence ** 2 // 2) * width  # the diagonal counts half
+flops_of_attention = (2 + 5) * 2 * layers * samples * (sequence ** 2 // 2) * width  # a score on the diagonal counts as half
 
 
 class Kernels(InFolder):

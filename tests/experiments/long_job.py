@@ -12,7 +12,8 @@ from programs import chorale, launch, spawn
 
 
 def ranks_of(job):
-    """Returns {rank: pid}. The guard is not included, because it shows neither environment variables nor a parent."""
+    """Returns {rank: pid}. The guard process is not included, because it hides its environment variables and is not a child
+    of the job."""
     found = {}
     among = processes()
     for pid, process in among.items():
@@ -50,7 +51,7 @@ class LongJob(unittest.TestCase):
         job.wait()
 
     def steps(self):
-        """The number of steps that all runs of this test have recorded."""
+        """Returns the total number of steps that the runs of this test have recorded."""
         count = 0
         for file in glob.glob(f"{self.folder.name}/runs/20*/metrics.jsonl"):
             with open(file, encoding="ascii") as metrics:

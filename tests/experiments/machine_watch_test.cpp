@@ -13,8 +13,8 @@ RankReading rank_on(const std::string& kernel, const std::string& host, MachineR
 }  // namespace
 
 TEST_CASE("other work excludes all our ranks on a machine, even if the machine has two host names") {
-  // In 10 s, machine a used 35 CPU seconds, of which 12 and 13 belong to the run's two ranks, and 10 to other programs.
-  // Machine b used 9 CPU seconds, all for the run's rank.
+  // In 10 s of wall time, programs on machine a used 35 s of CPU time: the run's two ranks used 12 s and 13 s, and other
+  // programs used 10 s. On machine b, only the run's rank used CPU time, 9 s.
   const std::vector<OtherWork> work = other_work({
       rank_on("a", "host-1", {.at = 5, .worked = 100, .own = 1, .load = 2}, {.at = 15, .worked = 135, .own = 13}),
       rank_on("b", "host-3", {.at = 900, .worked = 7, .stolen = 1}, {.at = 910, .worked = 16, .stolen = 3, .own = 9}),

@@ -1,5 +1,5 @@
-"""Tests the man page and the shell completion, which are generated from the options. Both must be complete. The page must
-cause no warnings, and the completion must work in bash."""
+"""Tests the man page and the shell completion, which are generated from the options. Both must cover all options. The man
+page must cause no warnings, and the completion must work in bash."""
 import os
 import re
 import shutil
@@ -11,7 +11,7 @@ from programs import chorale, start
 
 
 def words_of(command):
-    """Returns the options in a command's help."""
+    """Returns the options that a command's help lists."""
     return re.findall(r"(?m)^  (--[\w-]+)", start([chorale, command, "--help"]).stdout)
 
 
@@ -23,7 +23,7 @@ class Manual(unittest.TestCase):
         cls.script = start([chorale, "completion", "bash"]).stdout
 
     def complete(self, *words):
-        """Returns the completions that bash offers for the last word."""
+        """Returns the completions that bash offers for the last of these words."""
         quoted = " ".join(f"'{word}'" for word in words)
         program = (f'{self.script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _chorale; '
                    'printf "%s\\n" "${COMPREPLY[@]}"')
@@ -63,7 +63,7 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("chorale", "help", "tr"), ["train"])
         for command in self.commands:
             offered = self.complete("chorale", command, "--")
-            if command == "compare":  # compare also passes options on to train
+            if command == "compare":  # compare also forwards options to train
                 passed_on = [word for word in words_of("train") if word not in words_of(command) and word != "--layout"]
                 self.assertEqual(sorted(offered), sorted(["--help", *words_of(command), *passed_on]))
             else:
@@ -88,7 +88,8 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("chorale", "plan", "--machine", "no"), ["notes.txt"])
         for command in ("bench", "train"):
             self.assertIn("simulated:selene", self.complete("chorale", command, "--backend", "sim"))
-            # in bash, colons and equals signs are separate words, and completion replaces only the text after the last one
+            # For bash, colons and equals signs are separate words. A completion replaces only the text after the last of
+            # these signs.
             self.assertEqual(self.complete("chorale", command, "--backend", "simulated", ":", "sel"), ["selene"])
             self.assertEqual(self.complete("chorale", command, "--backend", "=", "simulated", ":", "sel"), ["selene"])
             self.assertIn("selene", self.complete("chorale", command, "--backend", "simulated", ":"))

@@ -1,5 +1,5 @@
-// Tests Megatron's flags on the command line, in the environment and in a config file. Covers the options that they set, and
-// errors.
+// Tests Megatron's flags on the command line, in the environment and in a config file. Covers the options that these flags
+// set, and errors.
 #include "experiments/train/megatron_flags.hpp"
 
 #include <fstream>
@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-// The options of `chorale train` after all sources are combined.
+// The values of the options of `chorale train` after all sources of settings are combined.
 struct Resolved {
   explicit Resolved(const Words& arguments, const Words& variables = {}) {
     resolve(train.options, arguments, variables, {}, train.command->presets(), train.command->foreign());
@@ -83,7 +83,7 @@ TEST_CASE("Megatron's flags that describe the model must agree with the model") 
   CHECK(Resolved({"--grad-reduce-in-bf16"})["grad-dtype"] == "bf16");
   CHECK_THAT(refused({"--cp-comm-type", "p2p"}), says("all_gather is accepted; use --context-scheme"));
   CHECK(refused({"--rotary-percent", "1", "--context-parallel-size", "1", "--split", "99,1,0"}) == "accepted");
-  CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // Megatron-DeepSpeed's spelling
+  CHECK(Resolved({"--recompute_granularity", "full"})["recompute"] == "full");  // underscores, as in Megatron-DeepSpeed
 }
 
 TEST_CASE("all unsupported Megatron flags are refused together, with replacements") {

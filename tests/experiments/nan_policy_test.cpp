@@ -1,5 +1,5 @@
-// Tests --on-nan. NaN and Inf must be reported in the step in which they appear. The run must then continue bit-identically
-// to a run without NaN that has skipped the step or returned to the checkpoint.
+// Tests --on-nan. NaN and Inf must be reported in the step in which they appear. The run must then continue. From then on,
+// the run must be bit-identical to a run without NaN that skips the same step or returns to the same checkpoint.
 //
 //   INJECTIONS=100 SEED=7 build/tests_run "NaN and Inf at random places*"
 #include "experiments/train/nan_policy.hpp"
@@ -22,11 +22,11 @@ namespace {
 const char* const places[] = {"dp2",     "dp2.z1",     "dp2.z2",  "dp1.tp2", "dp1.tp2.sp", "dp1.pp2",
                               "dp1.cp2", "dp2.tp2.z1", "dp2.pp2", "dp2.z3",  "dp2.rep2.z2"};
 
-// An element that becomes NaN or Inf on one rank, before or during step 3.
+// The element that one rank overwrites with NaN or Inf, before or during step 3.
 struct Injection {
   std::string layout, numerics;
   int rank = 0;
-  bool in_weight = true;  // false: in the output of the embedding, in step 3 only
+  bool in_weight = true;  // if false: in the output of the embedding, and in step 3 only
   float value = 0;
   std::uint32_t choice = 0;  // selects the tensor and the element
 };
@@ -55,7 +55,7 @@ struct Spoils : Of {
     const std::span<float> values = picked.template values<float>();
     const std::size_t element = one.choice % values.size();
     values[element] = one.value;
-    // The expected text leaves out the value, because dropout can turn Inf into NaN before the check.
+    // The expected error text does not include the value, because dropout can turn Inf into NaN before the check.
     *place = fmt::format(" on rank {}\n  element {} of {},", one.rank, element, values.size());
     return picked;
   }
@@ -73,7 +73,7 @@ void spoil_embedding(test::Run& run, const Injection& one, std::string& place, c
   });
 }
 
-// Overwrites an element of a weight. Returns the position that the error must name.
+// Overwrites an element of a weight with NaN or Inf. Returns the position that the error must name.
 std::string spoil_weight(test::Run& run, const Injection& one) {
   const auto& parameters = run.training.parameters();
   const ParameterPointer& p = parameters[one.choice % parameters.size()];
@@ -92,8 +92,8 @@ train::NanPolicy policy_named(const std::string& name) {
   return policy;
 }
 
-// Trains two steps, saves, makes a third step that can fail, and trains two more steps. The result contains the last two
-// steps and the error.
+// The result of a test run: its last two steps and its error. The run trains two steps, saves a checkpoint, trains a third
+// step, which can fail, and trains two more steps.
 struct Lived {
   test::Seen seen;
   std::string error;

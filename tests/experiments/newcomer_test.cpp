@@ -1,5 +1,5 @@
-// Command lines that new users type if they know PyTorch, Megatron-LM, DeepSpeed or nccl-tests. Every error must suggest a
-// correction.
+// Tests command lines that new users may type if they know PyTorch, Megatron-LM, DeepSpeed or nccl-tests. Every error must
+// suggest a correction.
 #include "experiments/common/command.hpp"
 #include "src/base/text.hpp"
 #include "tests/refused.hpp"

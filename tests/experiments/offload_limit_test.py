@@ -1,6 +1,6 @@
-"""Tests offload to a file from outside the program. A run whose memory is limited by a cgroup must be bit-identical to an
-unlimited run. The kernel's counters must equal the planned bytes. A killed run and a failing disk must leave a valid
-checkpoint and no other file."""
+"""Tests the offload of tensors to a file, as seen from outside the program. A run with a cgroup memory limit must be
+bit-identical to a run without one. The kernel's I/O counters must equal the planned bytes. After a kill or a disk failure, a
+valid checkpoint must remain, and no other file."""
 import glob
 import json
 import os
@@ -16,12 +16,13 @@ from programs import chorale, only_in_test_all, sample, spawn, start, until
 sys.path.insert(0, "experiments/analysis")
 import limited  # noqa: E402: found through sys.path
 
-steps = 40  # of a whole run; an interrupted run must be seen to have saved before it makes as many
+steps = 40  # number of steps; large enough that a run can be interrupted between its first checkpoint and its end
 everything = "parameters=file,gradients=file,optimizer=file"
 # The shards have 3.5 MB and the windows 4 KiB, so a step spends most of its time reading and writing.
 small = ["--preset", "tiny", "--layout", "dp1.z3", "--threads", "1", "--global-batch-size", "2", "--eval-samples", "1",
          "--offload-window", "4096", "--lr-decay-style", "constant", "--place", everything]
-# A library that makes reads of the offload file fail once a certain other file exists. io_uring would bypass the library.
+# The source of a library that makes reads of the offload file fail once a certain other file exists. Reads by io_uring would
+# bypass this library.
 failing_reads = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,14 +52,14 @@ def why_no_groups():
 
 
 def tensors(run, step):
-    """Returns the checksums of all parts of all tensors in a checkpoint."""
+    """Returns the checksums of all tensor parts in a checkpoint."""
     with open(f"{run}/checkpoints/step-{step}/manifest.json", encoding="ascii") as file:
         return json.load(file)["manifest"]["tensors"]
 
 
 class OffloadLimit(unittest.TestCase):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(dir=".")  # /tmp may be in memory
+        holder = tempfile.TemporaryDirectory(dir=".")  # not in /tmp, which may be in memory
         self.addCleanup(holder.cleanup)
         self.folder, self.disk = holder.name, f"{holder.name}/disk"
         os.mkdir(self.disk)

@@ -1,5 +1,5 @@
-"""Tests runs that take settings from a DeepSpeed config file or from Megatron flags. The runs must report and record these
-settings, and save them for reuse."""
+"""Tests runs that take settings from a DeepSpeed config file or from Megatron flags. These runs must report and record the
+settings, and save them in a form that a later run can use."""
 import json
 import os
 import tempfile

@@ -1,5 +1,5 @@
-"""MFU is relative to a peak FLOP rate. The peak must be measured once per machine, and again if a step was faster. A busy
-machine must be reported."""
+"""Tests the peak FLOP rate, to which MFU is relative. The peak must be measured once per machine, and again if a step
+exceeds this rate. A busy machine must be reported."""
 import glob
 import json
 import os
@@ -22,8 +22,8 @@ class Peak(unittest.TestCase):
                       "8", "--eval-samples", "4", "--no-save", "--run-dir", self.folder]
 
     def train(self, *words, processes=1, **environment):
-        """Returns the output of a run, and from its record the peak, the description of the peak, the MFU of the steps and
-        /ranks."""
+        """Returns the output of a run and four values from its record: the peak, the description of the peak, the MFU of the
+        steps, and the group /ranks."""
         result = ranks(processes, *self.words, *words, **{"XDG_CACHE_HOME": self.cache, **environment})
         self.assertEqual(result.returncode, 0, result.stderr)
         with h5py.File(f"{self.folder}/latest/run.h5") as file:
@@ -32,7 +32,7 @@ class Peak(unittest.TestCase):
         return result.stdout + result.stderr, facts
 
     def file(self):
-        """Returns the path of the machine file, the text of the file, and its peaks in flops per second."""
+        """Returns the path and the text of the machine file, and the peaks in it, in flops per second."""
         (path,) = glob.glob(f"{self.cache}/chorale/machine-*.toml")
         with open(path, encoding="utf-8") as stream:
             text = stream.read()
@@ -63,7 +63,7 @@ class Peak(unittest.TestCase):
     def test_no_step_reaches_more_than_the_peak(self):
         for processes in sample((1, 2), 2):
             self.train(processes=processes)
-            self.edit(flops=1.0, busy=False)  # like a measurement on a stalled machine
+            self.edit(flops=1.0, busy=False)  # as if measured on a stalled machine
             said, run = self.train(processes=processes)
             self.assertIn("more than the peak that MFU refers to; measured again: ", said)
             self.assertGreater(run["flops"], 1e6)
@@ -92,8 +92,8 @@ class Peak(unittest.TestCase):
             self.assertEqual(self.file()[1], damaged)
             self.edit(**{key: 1 if key == "version" else ""})
 
-    # On few cores, two busy loops disturb the ranks enough. On many cores, two loops are a small share of the load, so more
-    # loops are needed.
+    # Two busy loops disturb the ranks enough on a machine with few cores. On a machine with many cores, two loops are a
+    # small share of the load, so the test starts more.
     def test_a_busy_machine_is_said_once_and_recorded(self):
         loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 + os.cpu_count() // 20)]
         try:

@@ -1,5 +1,5 @@
-"""Tests experiments/peers/train.py and torch_gpt.py. PyTorch must train in all modes of its version on one rank and on two,
-and print the mode."""
+"""Tests experiments/peers/train.py and torch_gpt.py. These PyTorch programs must train in every mode that the installed
+PyTorch supports, on one rank and on two, and must print the mode."""
 import contextlib
 import importlib.util
 import io

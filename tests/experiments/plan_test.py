@@ -50,7 +50,7 @@ class Plan(unittest.TestCase):
         self.assertIn("with bf16 gradients, as papers count: 16 bytes; " + keeps.format("4 (1/4)", "2 (1/8)"), text)
         for words, ratio in (([], 1.5), (["--dtype", "bf16", "--grad-dtype", "bf16"], 1.5), (["--dtype", "bf16"], 1.0)):
             text = self.plan(*gpt3[:2], "--layout", "dp2.z3", "--global-batch-size", "2", *words)
-            # embedding and head share a table, so it is gathered twice as often as other weights
+            # Embedding and head share one table. So ZeRO-3 gathers this table twice as often as other weights.
             self.assertAlmostEqual(float(re.search(r"ZeRO-3 sends ([\d.]+) times", text)[1]), ratio, delta=0.01)
 
         native = start([chorale, *tiny[:-1], "mpi", "--algorithm", "native", "--layout", "dp2.z1"])
@@ -93,7 +93,7 @@ class Plan(unittest.TestCase):
                 self.assertEqual("the layout does not fit" not in plan.stdout, fits, f"{layout} {how} {length}")
         self.refused("--layout", "dp2", "--longest-sequence", says=["memory-limit is auto"])
 
-    # The values and gradients of gpt2 are 944 MiB.
+    # The weights and gradients of gpt2 need 944 MiB.
     def test_the_longest_sequence_counts_only_what_stays_in_memory(self):
         words = ["plan", "--preset", "gpt2", "--layout", "dp1.z3", "--global-batch-size", "2", "--micro-batch-size", "1",
                  "--memory-limit", "700M"]
@@ -252,7 +252,7 @@ class Plan(unittest.TestCase):
         self.assertIn("cp4", even)
 
     def test_on_hosts_the_order_of_axes_is_chosen_and_explained(self):
-        few = ["--global-batch-size", "2"]  # with this batch, activations are fewer bytes than gradients
+        few = ["--global-batch-size", "2"]  # with this batch size, activations have fewer bytes than gradients
         text = self.plan_on_hosts("--layout", "dp2.tp2", *few)
         self.assertRegex(text, r"^order: tp,dp, because dp would send .* in the usual order; now .* cross in all\n"
                                r"dp2\.tp2\.tp-dp: 4 ranks")
@@ -279,7 +279,7 @@ class Plan(unittest.TestCase):
         tight = next(row["layout"] for row in marked if row["memory_bytes"] == limit)
         self.assertRegex(self.plan("--layout", tight, "--memory-limit", str(limit)),
                          r"\na rank needs (\S+ MiB) of \1, 100 %, so it may fail: libraries and fragmentation come on top\n")
-        self.plan("--layout", "all", "--ranks", "4", "--memory-limit", "1M", code=3)  # none fits
+        self.plan("--layout", "all", "--ranks", "4", "--memory-limit", "1M", code=3)  # no layout fits
 
     def test_flags_for_parts_narrow_the_list(self):
         for words, part in ((["--tp", "2"], ".tp2"), (["--zero", "2"], ".z2"), (["--sequence-parallel"], ".sp"),

@@ -1,4 +1,5 @@
-"""Tests `chorale plan` on systems of accelerators. Covers published tables, the search, pictures, and wrong input."""
+"""Tests `chorale plan` for systems of accelerators. Covers the comparison with published tables, the search, pictures, and
+wrong input."""
 import csv
 import json
 import os
@@ -227,7 +228,8 @@ class Planner(InFolder):
                 if passes:
                     self.assertIn(f"closed form: ({passes}) passes of ", text)
 
-    # The search must answer "Why not FSDP?" even if FSDP is not in its list, and even if FSDP does not fit.
+    # The search must answer "Why not FSDP?" even if FSDP is not in the printed list, and even if FSDP does not fit into
+    # memory.
     def test_the_search_explains_any_layout(self):
         words = ["plan", "--preset", "llama-8b", "--dtype", "bf16", "--machine", "selene", "--ranks", "64", "--search",
                  "--global-batch-size", "256", "--tp", "8", "--cp", "1"]  # few layouts, so that the search is short
@@ -240,7 +242,7 @@ class Planner(InFolder):
         self.assertAlmostEqual(float(second) - float(first), float(more), delta=0.02)
         parts = [float(row) for row in re.findall(r"(?m)^(?!the step).+ [\d.e-]+ +[\d.e-]+ +([+-][\d.e-]+)$", text)]
         self.assertAlmostEqual(sum(parts), float(more), delta=0.02)
-        # the listed losses and gains must add up to the last digit
+        # The listed losses and gains must add up exactly to the printed difference.
         amount, verdict, words_of_it = re.search(r"\ndp64\.z3 takes ([\d.]+) s (more|less): it (.*)\n", text).groups()
         self.assertEqual(verdict == "more", float(more) > 0)
         changes = [(-1 if sign == "−" else 1) * float(part) for sign, part in re.findall(r"([+−])([\d.]+)", words_of_it)]

@@ -1,12 +1,12 @@
-"""A run that is asked to stop must save a checkpoint and end with exit code 0. A later run must continue from this
-checkpoint.
+"""Tests runs that are asked to stop. Such a run must save a checkpoint and end with exit code 0, and a later run must
+continue from this checkpoint.
 
    SIGNALS=20 /usr/bin/python3 tests/outside.py preemption_test
 
-SIGNALS is the number of trials. In each, SIGUSR1 or SIGTERM is sent to the launcher or to a rank at a random moment. After a
-SIGTERM, Open MPI's launcher waits for odls_base_sigkill_timeout (1 s), sends SIGTERM to the ranks, waits for the same time
-again, and kills them. On a slow machine, ranks may be killed before they have saved. So SIGTERM to the launcher is left out
-unless TIMED is set.
+SIGNALS is the number of trials. In each trial, SIGUSR1 or SIGTERM is sent to the launcher or to a rank at a random moment.
+After a SIGTERM, Open MPI's launcher waits for odls_base_sigkill_timeout (1 s), sends SIGTERM to the ranks, waits for the
+same time again, and kills the ranks. On a slow machine, ranks may be killed before they have saved. So trials with SIGTERM
+to the launcher run only if TIMED is set.
 """
 import glob
 import os
@@ -28,7 +28,7 @@ if not os.environ.get("TIMED"):
 
 
 def all_listen(job, count):
-    """Whether all ranks have blocked SIGUSR1. Ranks read blocked signals from a descriptor."""
+    """Whether all ranks have blocked SIGUSR1. Ranks that have blocked a signal read it from a file descriptor."""
     listening = 0
     for pid in ranks_of(job).values():
         try:
@@ -57,7 +57,7 @@ class Preemption(LongJob):
                 self.assertTrue(stopped, errors)
                 run = max(glob.glob(f"{self.folder.name}/runs/20*"))
                 self.assertTrue(os.path.exists(f"{run}/checkpoints/step-{stopped.group(1)}/manifest.json"), errors)
-                # after a SIGTERM, mpirun itself returns a different code
+                # After a SIGTERM, mpirun itself returns a different exit code.
                 if (number, to) != (signal.SIGTERM, "launcher"):
                     self.assertEqual(job.returncode, 0, errors)
                 after = int(stopped.group(1)) + 2

@@ -28,7 +28,7 @@ TEST_CASE("the first rank of a machine measures the cores that its ranks use tog
   CHECK(sites_of({rank_on("a", two)}, 1)[0].cores == 1);  // one thread uses one core
   CHECK(sites_of({rank_on("a", two)}, 2)[0].cores == 2);
   CHECK(sites_of({rank_on("a", two), rank_on("a", two)}, 1)[0].cores == 2);
-  CHECK(sites_of(std::vector(8, rank_on("a", two)), 1)[0].cores == 2);  // ranks that share cores count these cores once
+  CHECK(sites_of(std::vector(8, rank_on("a", two)), 1)[0].cores == 2);  // cores that several ranks share count only once
   CHECK(sites_of({rank_on("a", {})}, 1)[0].cores == 1);
 }
 

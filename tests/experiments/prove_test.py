@@ -1,5 +1,5 @@
 """Tests `chorale prove` as a user sees it. Covers the table of layouts, the record and the exit codes. A real difference
-must be found."""
+between runs must be found."""
 import os
 import re
 import signal
@@ -63,7 +63,7 @@ class Prove(unittest.TestCase):
         self.assertEqual(len(rows), 1 + 2 * 3)
         self.assertTrue(all(row.endswith("equal") for row in rows), lines)
         with xarray.open_dataset(os.path.join(self.folder, "latest", "run.h5"), group="prove") as steps:
-            self.assertEqual(len(set(steps.loss.values[steps.step.values == 2])), 2)  # one loss per capacity
+            self.assertEqual(len(set(steps.loss.values[steps.step.values == 2])), 2)  # each capacity has its own loss
 
     def test_balancing_by_counts_of_whole_steps_has_the_same_bits(self):
         combined = "balance,capacity,recompute" if thorough else "balance,capacity"
@@ -113,7 +113,7 @@ class Prove(unittest.TestCase):
         self.addCleanup(process.stderr.close)
         run = os.path.join(self.folder, "latest", "run.h5")
         rows = os.path.join(self.folder, "latest", "metrics.jsonl")
-        until(lambda: lines_of(rows) >= 5, process)  # two lines of the run and three proofs; run.h5 may lack the last proof
+        until(lambda: lines_of(rows) >= 5, process)  # two lines of the run and three proofs; run.h5 may lack the last
         with h5py.File(run) as file:
             pids = [int(pid) for pid in file["ranks/pid"]]
         for number in (signal.SIGSTOP, signal.SIGTERM):  # stopped ranks cannot end before the launcher kills them

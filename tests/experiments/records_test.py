@@ -1,5 +1,5 @@
-"""Checks docs/records.md against real records. The page must describe all contents of the records, and its examples must run
-unchanged."""
+"""Checks docs/records.md against real records. The page must describe the complete contents of the records, and the examples
+on the page must run unchanged."""
 import itertools
 import os
 import re
@@ -53,7 +53,8 @@ class Records(unittest.TestCase):
         return found
 
     def section(self, group):
-        """Returns the page's section on a group. A group of a run in a suite is described in the section on single runs."""
+        """Returns the section of docs/records.md that describes a group. The section on single runs also describes the
+        groups of each run in a suite."""
         group = re.sub(r"^/runs(/[^/]+)?", "", group) or "/"
         found = re.search(rf"(?ms)^### {re.escape(group)}\n(.*?)(?=^##|\Z)", text)
         self.assertTrue(found, f"{group} has no section")
@@ -112,7 +113,7 @@ class Records(unittest.TestCase):
 
     def test_the_steps_that_speeds_exclude_are_recorded(self):
         with h5py.File(f"{self.folder}/suite/runs/latest/run.h5") as suite:
-            self.assertEqual(set(suite["summary/warm_up"][:]), {1})  # one tenth of four steps, rounded up
+            self.assertEqual(set(suite["summary/warm_up"][:]), {1})  # a tenth of the four steps, rounded up
             for number, id in enumerate(suite["summary/id"].asstr()[:]):
                 self.assertEqual(suite[f"runs/{id}"].attrs["warm_up"], 1)
                 speeds = sorted(suite[f"runs/{id}/train/tokens_per_s"][1:])

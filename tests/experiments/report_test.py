@@ -1,5 +1,5 @@
-"""Tests `chorale report`. Covers text summaries, comparisons, and pages of figures for runs, suites and failures as a
-browser renders them."""
+"""Tests `chorale report`. Covers text summaries, comparisons, and the pages of figures for runs, suites and failures, which
+a browser renders."""
 import fcntl
 import html
 import html.parser
@@ -20,7 +20,7 @@ import numpy
 
 from programs import chorale, finish, launch, ranks, rest_of, spawn, start, tests_run
 
-# Finds texts that overlap or are outside of their picture, and pages that are wider than the window.
+# A script that finds overlapping texts, texts outside of their picture, and pages that are wider than the window.
 LOOK = """<script>
 const found = [];
 document.querySelectorAll("details").forEach(d => d.open = true);
@@ -45,8 +45,8 @@ parent.document.documentElement.setAttribute("data-found", JSON.stringify(seen))
 
 
 class Page(html.parser.HTMLParser):
-    """A parsed page. It lists unclosed tags, pictures, pictures without a title, pictures to save by file name, and other
-    links."""
+    """A parsed page. Lists unclosed tags, pictures, pictures without a title, pictures that can be saved (by file name), and
+    other links."""
     alone = {"meta", "br", "hr", "img", "link"}
     picture = "data:image/svg+xml;charset=utf-8,"
 
@@ -139,19 +139,19 @@ class Report(unittest.TestCase):
         return page
 
     def rows(self, page, figure):
-        """Returns the table of a figure, one dict per row."""
+        """Returns the rows of a figure's table, one dict per row."""
         section = re.search(rf'<section id="{figure}">.*?</section>', page.html, re.S).group()
         table = [[html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
                  for row in re.findall(r"<tr>.*?</tr>", section, re.S)]
         return [dict(zip(table[0], row)) for row in table[1:]]
 
     def charts(self, page, figure):
-        """Returns a figure's drawings for wide windows."""
+        """Returns the versions of a figure's drawings for wide windows."""
         section = re.search(rf'<section id="{figure}">.*?</section>', page.html, re.S).group()
         return re.findall(r'<svg class="roomy chart".*?</svg>', section, re.S)
 
     def looks(self, chart):
-        """Returns (name, class and dashes) of each series in the legend of a chart."""
+        """Returns the name, and the class and dashes, of each series in the legend of a chart."""
         entries = re.findall(r'<path class="(line s\d"[^>]*?) d="M0 6 H24"/>.*?</g>\n<text[^>]*>(.*?)</text>', chart)
         return [(html.unescape(name), look) for look, name in entries]
 
@@ -169,14 +169,14 @@ class Report(unittest.TestCase):
         return copy
 
     def again(self, record):
-        """Makes a record of a different run with the same values."""
+        """Creates the record of a different run with the same values."""
         def change(file):
             file.attrs["run_id"] = numpy.bytes_("another")
         return self.changed(record, change)
 
     def timed(self, slower=1.0, apart=True, launches=6):
-        """Makes a record of launches whose medians are about `slower` microseconds. With `apart`, the session is
-        different."""
+        """Creates a record of launches with medians of about `slower` µs. If `apart` is true, the record has a different
+        session."""
         def change(file):
             if apart:
                 file.attrs["session"] = numpy.bytes_(f"of its own, {slower} {launches}")  # the attribute has a fixed length
@@ -205,7 +205,7 @@ class Report(unittest.TestCase):
     def test_commands_can_be_typed_again(self):
         page = self.page(*self.runs[:2])
         self.assertIn(f"{chorale} train --preset tiny", page.text)
-        self.assertEqual(page.text.count(f"mpirun -n 2 {chorale} train --preset tiny"), 1)  # only dp2 needs mpirun
+        self.assertEqual(page.text.count(f"mpirun -n 2 {chorale} train --preset tiny"), 1)  # only dp2 has two ranks
 
     def test_figures_of_a_benchmark(self):
         page = self.page(self.bench)
@@ -296,12 +296,12 @@ class Report(unittest.TestCase):
             self.assertIn(said, wide.stdout)
         for layout in ("dp1", "dp2", "pp2", "dp2.z3"):
             self.assertRegex(wide.stdout, rf"(?m)^{layout} +1 +[\d.]+ +[\d.]+ to [\d.]+ ")
-        narrow = start(report, COLUMNS="80").stdout.replace(" \\\n", "\n")  # commands continue in the next line
+        narrow = start(report, COLUMNS="80").stdout.replace(" \\\n", "\n")  # joins commands that continue on the next line
         paths = (suite, "all tables:", "figures:")
         self.assertEqual([line for line in narrow.splitlines() if len(line) > 80 and not line.startswith(paths)], [])
         self.assertGreater(max(map(len, wide.stdout.splitlines())), 100)
         self.assertLess(len(narrow.splitlines()), 60)
-        self.assertEqual(narrow.split("\n- ")[0].count("\nlayout"), 3, narrow)  # the table is continued below with the
+        self.assertEqual(narrow.split("\n- ")[0].count("\nlayout"), 3, narrow)  # the table continues below with the
                                                                                 # columns that do not fit
         self.assertEqual(sorted(set(narrow.split())), sorted(set(wide.stdout.split())))
         everything = start([*report, "--all"]).stdout
@@ -333,7 +333,7 @@ class Report(unittest.TestCase):
         finish(process)
         self.assertEqual([line for line in seen if len(line) > 72], [])
         piped = start([chorale, "report", self.bench, "--group", "series"], COLUMNS="").stdout.splitlines()
-        self.assertGreater(max(map(len, piped)), 150)  # readers of a pipe may search for whole lines
+        self.assertGreater(max(map(len, piped)), 150)  # programs that read a pipe may search for complete lines
         self.assertEqual(sorted(set(" ".join(seen).split())), sorted(set(" ".join(piped).split())))
 
     def test_repetitions_are_one_row_and_fifty_runs_one_page(self):
@@ -347,7 +347,7 @@ class Report(unittest.TestCase):
                 toml = re.sub(r"(?m)^eval-samples = \d+", f"eval-samples = {number}", file["config/toml"][()].decode())
                 del file["config/toml"]
                 file["config"].create_dataset("toml", data=toml, dtype=h5py.string_dtype())
-                file["train/loss"][:] += number  # otherwise equal curves would be drawn as one
+                file["train/loss"][:] += number  # equal curves would be drawn as one
             return change
         page = self.page(self.suite(*(self.changed(self.runs[n % 4], renumbered(n)) for n in range(30))),
                          most=1_500_000)
@@ -394,7 +394,7 @@ class Report(unittest.TestCase):
         for figure in ("layouts", "step-time", "memory"):
             names = re.findall(r'<text [^>]*>(?:[?~] )?(dp1|dp2|dp2\.z3|pp2)</text>', self.charts(page, figure)[0])
             self.assertEqual(names, order, figure)
-        self.assertNotRegex(page.html, r"Time of a step of dp1\b")  # with one rank, the overview has the bar
+        self.assertNotRegex(page.html, r"Time of a step of dp1\b")  # for one rank, the overview already shows this bar
 
     def test_bars_of_nothing_are_left_out(self):
         def small(file):
@@ -456,8 +456,8 @@ class Report(unittest.TestCase):
             file["loss_floor"][...] = 0.5
         self.assertIn(">entropy floor: 0.5, below this plot</text>", self.page(self.changed(self.runs[0], deep)).html)
 
-        # Two seeds and their repetitions have one entry in the legend. The greatest norm is the norm of one step, not a
-        # median.
+        # The legend has one entry for both seeds and their repetitions. The greatest gradient norm is that of a single step,
+        # not a median.
         def of_seed(seed, floor, spike):
             def change(file):
                 known(file)
@@ -577,7 +577,7 @@ class Report(unittest.TestCase):
             self.assertRegex(self.rows(page, "loss")[0]["last loss"], r"^\d")
 
     def repeated(self, record, slower, run_id="again"):
-        """Makes a repetition of a run. All times of the repetition are longer by a factor."""
+        """Creates a repetition of a run. All times in the repetition are longer by `factor`."""
         def change(file):
             file.attrs["run_id"] = numpy.bytes_(run_id)
             for name in ("train/step_time", "phases/phase_time", "pipeline/t_start", "pipeline/t_end"):
@@ -592,7 +592,7 @@ class Report(unittest.TestCase):
             file["train/tokens_per_s"][:] = 1000
             file["train/comm_share"][:], file["train/bubble_share"][:] = 0.1, 0.2
             file["phases/phase_time"][:] = 0
-            file["phases/phase_time"][:, :, 0] = 0.4  # forward
+            file["phases/phase_time"][:, :, 0] = 0.4  # phase 0 is the forward pass
         first = self.changed(self.runs[2], plain)
         later, most = self.repeated(first, 3, "second"), self.repeated(first, 10, "third")
         for files, median, forward, spread in (
@@ -626,7 +626,7 @@ class Report(unittest.TestCase):
             self.assertIn(row["memory/rank"], ranks_)
             self.assertIn(f"The fullest rank of dp2 needs {row['memory/rank']}", page.text)
             section = re.search(r'<section id="memory">.*?</section>', page.html, re.S).group()
-            self.assertIn(f">{row['memory/rank']}</text>", section)  # the length of a bar
+            self.assertIn(f">{row['memory/rank']}</text>", section)  # the label of a bar
             self.assertNotIn("older versions", page.text)
 
     def test_an_older_record_says_that_its_bars_are_longer(self):
@@ -715,7 +715,7 @@ class Report(unittest.TestCase):
         self.assert_the_same_launches("the same file as", [self.launches], [self.launches])
 
     def assert_the_same_launches(self, how, one, other):
-        """Checks that a comparison of these records is refused. Such a comparison could never find a difference."""
+        """Checks that the program refuses to compare these records, because the comparison could never find a difference."""
         comparisons = [["report", *other, "--check", ",".join(one)]]
         if len(one) == 1:
             comparisons.append(["report", *one, *other, "--compare"])
@@ -892,7 +892,7 @@ class Report(unittest.TestCase):
             for width, scheme, paper in ((1280, 1, "rgb(255, 255, 255)"), (420, 0, "rgb(18, 22, 28)")):
                 with self.subTest(files=files, width=width):
                     with open(f"{self.folder}/look.html", "w",
-                              encoding="utf-8") as stream:  # windows have at least 500 pixels, frames fewer
+                              encoding="utf-8") as stream:  # windows are at least 500 pixels wide, frames can be narrower
                         stream.write(f'<iframe width="{width}" height="900" style="border: 0" '
                                      f'srcdoc="{html.escape(text.replace("</body>", LOOK + "</body>"))}"></iframe>')
                     dom = start([browser, "--headless", "--no-sandbox", "--disable-gpu",

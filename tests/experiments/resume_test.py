@@ -1,12 +1,13 @@
-"""A resumed run must be bit-identical to the uninterrupted run, in checkpoints and in the rows of records.
+"""Tests resumed runs. The checkpoints and the record rows of a resumed run must be bit-identical to those of an
+uninterrupted run.
 
    straight    steps 1 ................ N
    first       steps 1 .. k, then it ends
    resumed              loads k .. N            same layout, or with exact numerics a different layout
 
-RESUMES sets the number of random trials. SEED selects different trials, and each commit uses different trials. Trials use
-the strategies of the list below in random order, so 22 trials cover all strategies. Numerics, recomputation, documents and k
-are also random.
+RESUMES sets the number of random trials. SEED selects the trials; by default, each commit uses different trials. Trials use
+the 22 strategies of the list below in random order, so 22 trials cover all of them. Numerics, recomputation, documents and
+the step k are also random.
 """
 import math
 import os
@@ -29,8 +30,8 @@ model = ["--num-layers", "4", "--hidden-size", "32", "--num-attention-heads", "4
 experts = ["--num-experts", "4", "--moe-aux-loss-coeff", "0.01"]
 scaled = ["--dtype", "f16", "--loss-scale-window", "2", "--hysteresis", "1", "--initial-loss-scale", "1e6"]
 
-# (layout, more options, a different layout that resumes the run). Runs in f32 use exact or fast numerics. Runs with a dtype
-# use fast numerics.
+# Each entry is (layout, more options, a different layout that resumes the run). Runs in f32 use exact or fast numerics. Runs
+# with --dtype use fast numerics.
 strategies = [
     ("dp1", [], "dp2.tp2"),
     ("dp4", [], "dp2.z3"),
@@ -72,7 +73,7 @@ def train(layout, words, folder, *more):
 
 
 def rows(run, after):
-    """Returns the rows of the record after this step. A resumed run must repeat these rows bit for bit."""
+    """Returns the rows of the record after the given step. In a resumed run, these rows must be bit-identical."""
     found = {}
     with h5py.File(f"{run}/run.h5") as file:
         for table in ("train", "eval"):

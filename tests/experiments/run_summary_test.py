@@ -1,6 +1,6 @@
-"""The output of `chorale report` for one run must fit on one screen for every run. The output has at most 40 lines of 80
-columns. The reason of a failure comes first, then loss, speed, and planned and measured memory and bytes. The folder of a
-run can be given instead of its record."""
+"""Tests the output of `chorale report` for a single run. For every run, the output must fit on one screen of 40 lines and 80
+columns. The reason of a failure must come first, then loss, speed, and planned and measured memory and bytes. The user can
+name the folder of a run instead of its record."""
 import os
 import re
 import tempfile
@@ -48,7 +48,7 @@ class RunSummary(unittest.TestCase):
             losses, held_out = file["train/loss"][:], file["eval/loss"][-1]
             planned, peak = file["memory/planned_total"][:].max(), file["train/peak_bytes"][-1] / 2**20
             speed = numpy.median(file["train/tokens_per_s"][3:])
-            self.assertEqual(file.attrs["warm_up"], 3)  # a tenth of the steps
+            self.assertEqual(file.attrs["warm_up"], 3)  # a tenth of the number of steps
         self.assertIn("  steps       1 to 30 of 30\n", said)
         self.assertIn(f"  loss        {losses[0]:.4f} in the first step, {losses[-1]:.4f} in the last; held out "
                       f"{held_out:.4f},", " ".join(said.split("\n              ")) + " ")
@@ -94,7 +94,7 @@ class RunSummary(unittest.TestCase):
     def test_parts_of_a_step_add_up_and_speed_is_tokens_over_its_time(self):
         self.train("parts", 1, "--train-iters", "9", "--no-save")
 
-        def uneven(file):  # with two kinds of steps, medians would combine the best values of both
+        def uneven(file):  # there are two kinds of steps, so medians would combine the best values of both
             phases = file["phases/phase_time"]
             phases[:], file["phases"].attrs["committed_rows"] = 0, 9
             for step in range(9):
@@ -121,8 +121,8 @@ class RunSummary(unittest.TestCase):
         self.assertRegex(self.summary("blown/latest"), r"^blown/latest/run.h5\nfailed: step \d+: .*\n  .*\n")
         with h5py.File(f"{self.folder}/blown/latest/run.h5") as file:
             self.assertIn("failed: " + file["failure"].asstr()[()].split("\n")[0][:50], self.summary("blown/latest"))
-        # If rank 0 was killed, the record still says "running". The guard processes store their observations in files beside
-        # the record.
+        # If rank 0 was killed, the status in the record is still "running". The guard processes store their observations in
+        # files beside the record.
         self.train("killed", 2, "--layout", "dp2", "--train-iters", "2", "--no-save")
         self.change("killed", lambda file: file.attrs.modify("status", numpy.bytes_("running")))
         self.assertIn("run.h5\nrunning: written ", self.summary("killed/latest"))

@@ -13,7 +13,7 @@ HostFacts facts(const std::string& host) {
   return {host, 1e9, {{"the program", "aa11"}, {"libmpi.so.40", "bb22"}}, {{"data.bin", "9 bytes, checksum 00000001"}}};
 }
 
-// Returns the error of three lines if the hosts differ, otherwise "alike".
+// Returns the text of the error if the hosts differ, otherwise "alike".
 std::string refusal(const std::vector<HostFacts>& ranks) {
   const auto found = unlike(ranks);
   return found ? found->what + "\n" + found->numbers + "\n" + found->fix : "alike";

@@ -1,4 +1,5 @@
-// Before a run begins, it checks whether the disk has enough space for its checkpoints. These tests check this.
+// Tests the check of the disk space: before its first step, a run checks whether the disk has enough space for the
+// checkpoints.
 #include "experiments/train/saving.hpp"
 
 #include <filesystem>
@@ -24,7 +25,7 @@ TrainingOptions with_state(double bytes) {
   TrainingOptions options{.shape = test::small_shape()};
   options.shape.dropout = 0;
   options.shape.sequence =
-      static_cast<std::int64_t>(bytes / 12 / static_cast<double>(options.shape.width));  // rows of positions
+      static_cast<std::int64_t>(bytes / 12 / static_cast<double>(options.shape.width));  // rows of the position table
   return options;
 }
 
@@ -34,7 +35,7 @@ TEST_CASE("a run without room for a checkpoint is refused, one without room for 
   const test::TemporaryFolder folder;
   const std::filesystem::path not_there = folder.path() / "a/b";
   const auto free = static_cast<double>(std::filesystem::space(folder.path()).available);
-  if (free == 0 || free > 0x1p60) return;  // some file systems do not report their size
+  if (free == 0 || free > 0x1p60) return;  // some file systems do not report their free space
   const Saving saving = every_step();
   CHECK_THAT(test::refused([&] { saving.check(not_there, with_state(1.5 * free), 10); }),
              says("there is no room for a checkpoint") && says("--run-dir") && says(not_there.string()));

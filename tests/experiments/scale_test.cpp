@@ -27,7 +27,7 @@ TEST_CASE("a symmetric axis shows both signs over many powers of ten, and has ze
   CHECK(scale.ticks(6).size() <= 7);
   CHECK((scale.place(-0.5) == 0 && scale.place(0.02) == 1));
   CHECK(std::abs(scale.place(2e-6) + scale.place(-2e-6) - 2 * scale.place(0)) < 1e-12);
-  CHECK(scale.place(2e-6) - scale.place(0) > 0.02);  // would be 4e-6 on a linear axis
+  CHECK(scale.place(2e-6) - scale.place(0) > 0.02);  // this distance would be 4e-6 on a linear axis
   const Scale positive(symmetric, Unit::plain, {1e-7, 1e-3});
   CHECK((positive.place(0) == 0 && positive.ticks(10).front() == 0));
   const Scale zeros(symmetric, Unit::plain, {0, 0});
@@ -60,7 +60,7 @@ TEST_CASE("logarithmic ticks are powers of ten (of two for bytes), with ticks be
   CHECK(labels(Scale(logarithmic, Unit::bytes, {1024, 0x1p20}), 6) ==
         Words{"1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"});
   CHECK(labels(Scale(logarithmic, Unit::plain, {2, 70}), 6) == Words{"2", "5", "10", "20", "50"});
-  CHECK(labels(Scale(logarithmic, Unit::plain, {2, 7}), 6) == Words{"2", "3", "4", "5", "6", "7"});  // no power of ten
+  CHECK(labels(Scale(logarithmic, Unit::plain, {2, 7}), 6) == Words{"2", "3", "4", "5", "6", "7"});  // not 1 or 10
   const Scale scale(logarithmic, Unit::plain, {1, 100});
   CHECK(scale.place(10) == Approx(0.5));
   CHECK((!scale.holds(0) && !scale.holds(-1) && !scale.holds(nothing)));

@@ -1,4 +1,4 @@
-"""Tests `--backend simulated:NAME`, which runs train, compare and bench in virtual time."""
+"""Tests `--backend simulated:NAME`, with which train, compare and bench run in virtual time."""
 import csv
 import glob
 import os

@@ -1,9 +1,10 @@
-"""A rank that is twice as slow must be named within 20 steps. A rank that is 20 % slower must not be named.
+"""Tests runs with a slow rank. A rank that takes twice as long as the others must be named within 20 steps. A rank that
+takes 20 % longer must not be named.
 
    SLOW=5 /usr/bin/python3 tests/outside.py slow_rank_test
 
-It needs two cores that no other program uses. SLOW is the number of runs of each kind. In `make test`, SLOW is 0, and only
-stragglers_test.cpp tests the decision.
+This test needs two cores that no other program uses. SLOW is the number of runs of each kind. In `make test`, SLOW is 0, and
+only stragglers_test.cpp tests when a slow rank is named.
 """
 import os
 import random
@@ -20,7 +21,7 @@ seed = int(os.environ.get("SEED", "1"))
 
 
 def slow_down(pid, job, share):
-    """Until the job ends, lets a process run for only the fraction `share` of the time."""
+    """Lets a process run only for the fraction `share` of the time, until the job ends."""
     period = 0.02
     while job.poll() is None:
         try:
@@ -34,8 +35,8 @@ def slow_down(pid, job, share):
 
 class SlowRank(LongJob):
     def warned(self, share, victim):
-        """Returns the error output of a run with a slow rank. The slow rank runs only for the fraction `share` of the
-        time."""
+        """Returns the error output of a run with a slow rank. The process of the slow rank may run only for the fraction
+        `share` of the time."""
         job = self.train("--no-save", ranks=2, iterations=22, samples=80, layout="dp{}")
         before = self.steps()
         until(lambda: self.steps() > before, job)

@@ -1,5 +1,5 @@
-"""Tests the batch scripts of examples/slurm. They must be valid bash with valid options, and have their directives where
-sbatch reads them."""
+"""Tests the batch scripts of examples/slurm. The scripts must be valid bash, use valid options of `chorale`, and have their
+directives where sbatch reads them."""
 import glob
 import os
 import re
@@ -13,7 +13,7 @@ scripts = sorted(glob.glob("examples/slurm/*.sbatch"))
 
 
 def stand_in(path):
-    """Writes a program that records its arguments."""
+    """Writes an executable script that records its arguments."""
     with open(path, "w") as file:
         file.write('#!/bin/bash\necho "$(basename "$0")" "$@" >> "$CALLS"\n')
     os.chmod(path, 0o755)

@@ -1,6 +1,6 @@
-// Tests medians, and comparisons of blocks (a block is a launch or a repetition). The results are checked against published
-// tables, and with simulated measurements in which launches differ. The rate of false alarms must not exceed the documented
-// rate, and real differences must be detected.
+// Tests medians, and comparisons of blocks (a block is a launch or a repetition). Results are checked against published
+// tables, and on simulated measurements in which launches differ. The false-alarm rate must not exceed the documented rate,
+// and real differences must be detected.
 #include "experiments/common/statistics.hpp"
 
 #include <algorithm>
@@ -25,14 +25,14 @@ ByBlock exponentials(const std::vector<double>& logs, const std::string& prefix 
   return blocks(values, prefix);
 }
 
-// A realistic machine. Launches differ by several percent, and calls differ by more. Calls are not independent, because a
-// slow period lasts for many calls.
+// Simulates a realistic machine. The times of launches differ by several percent, and the times of calls differ by more. The
+// times of calls are not independent, because a slow period lasts for many calls.
 class NoisyMachine {
  public:
   explicit NoisyMachine(unsigned seed) : random_(seed) {}
   double gauss(double deviation) { return deviation * normal_(random_); }
 
-  // Simulates a launch whose calls all take `slower` times as long. Returns the median time of the calls.
+  // Simulates a launch and returns the median time of its calls. The times of all calls are multiplied by `slower`.
   double launch(double slower = 1) {
     const double effect = gauss(0.06);
     double mood = 0;
@@ -89,7 +89,7 @@ TEST_CASE("the typical time of calls with two modes is their lower quartile, and
     CHECK(times[1].low / times[0].high < 1);  // within the noise
   }
   const auto apart = typical_times({calls(12, 1e-6, 1e-5), calls(20, 1e-3, 0)});
-  CHECK(apart[1].low / apart[0].high > 1);  // even the slowest call of the first is faster
+  CHECK(apart[1].low / apart[0].high > 1);  // even the slowest call of the first launch is faster
   const std::vector<double> quiet = calls(20, 3e-6, 0);
   const Summary same = summarize(quiet);
   const auto settled = typical_times({quiet, calls(20, 4e-6, 0)});
@@ -180,7 +180,7 @@ TEST_CASE("launches of one program raise a false alarm in at most one comparison
   const auto apart = [&] { return contrast(machine.launches(6, "a"), machine.launches(6, "b")).p; };
   const double alone = share(trials, [&] { return finds_one({apart()}); });
   check_one_in_twenty(alone, trials);
-  CHECK(alone > 0.02);  // with a smaller rate, this test would prove little
+  CHECK(alone > 0.02);  // false alarms must be frequent enough for this test to detect a change
   check_one_in_twenty(share(trials / 4,
                             [&] {
                               return finds_one({apart(), apart(), apart(), apart(), apart(), apart()});
@@ -195,7 +195,7 @@ TEST_CASE("if launches alternate, false alarms, power and intervals are right on
     double drift = 0;
     std::vector<double> one, other;
     for (int launch = 0; launch < 6; ++launch) {
-      drift += 0.3 + machine.gauss(0.3);  // each launch is slower by about a third
+      drift += 0.3 + machine.gauss(0.3);  // each launch takes longer than the previous one, by a factor of about e^0.3
       one.push_back(std::exp(drift) * machine.launch());
       other.push_back(std::exp(drift) * machine.launch(slower));
     }

@@ -1,4 +1,5 @@
-// A rank that takes twice as long to compute must be named once. Differences of 20 % must raise no alarm.
+// Tests when a slow rank is reported. A rank that takes twice as long to compute must be named exactly once. A difference of
+// 20 % must not be reported.
 #include "experiments/train/stragglers.hpp"
 
 #include <random>
@@ -9,8 +10,8 @@
 namespace chorale::train {
 namespace {
 
-// Rank `slow` takes `factor` times as long as the other ranks. The times of the other ranks differ by up to ±20 % and a
-// little noise.
+// Simulated steps. Rank `slow` takes `factor` times as long as the other ranks (−1: no rank is slow). If `slow` is −2, even
+// ranks are 20 % faster than normal, and odd ranks are 20 % slower. A little noise is added to all times.
 struct Steps {
   explicit Steps(const std::string& word, int slow = -1, double factor = 2) {
     const Layout layout = parse_layout(word, 0);
@@ -26,7 +27,7 @@ struct Steps {
     std::vector<RankShare> shares(usual.size());
     for (std::size_t rank = 0; rank < usual.size(); ++rank) {
       shares[rank].result.forward = usual[rank] * noise(random);
-      shares[rank].result.exposed = 1e-3;  // waiting does not count
+      shares[rank].result.exposed = 1e-3;  // time spent waiting does not count
     }
     return finder->step(shares);
   }

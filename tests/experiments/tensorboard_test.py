@@ -1,5 +1,5 @@
-"""Tests `chorale report --tensorboard`. The event files are read back with the library protobuf and the CRC of checksum.py.
-They must contain every value of a record with the value's step and time."""
+"""Tests `chorale report --tensorboard`. The test reads the event files with the protobuf library and the CRC of checksum.py.
+The event files must contain every value of a record, with its step and time."""
 import calendar
 import glob
 import os
@@ -20,7 +20,7 @@ tags = {"train/loss": "train/loss", "train/grad_norm": "train/grad_norm", "train
 
 
 def event_type():
-    """TensorFlow's Event message, with the fields that this test needs."""
+    """Returns TensorFlow's protobuf message Event, with the fields that this test needs."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="event.proto", package="t", syntax="proto3")
     for name, fields in (("Value", [("tag", 1, field.TYPE_STRING, ""), ("simple_value", 2, field.TYPE_FLOAT, "")]),
@@ -85,7 +85,7 @@ class TensorBoard(unittest.TestCase):
     def test_every_value_of_a_run_is_there(self):
         files = self.written(self.record, "--tensorboard", f"{self.folder}/board")
         self.assertEqual(files, glob.glob(f"{self.folder}/board/*/events.out.tfevents.*"))
-        self.assertEqual(self.written(self.record, "--tensorboard", f"{self.folder}/board"), files)  # replaces files
+        self.assertEqual(self.written(self.record, "--tensorboard", f"{self.folder}/board"), files)  # replaces the files
         self.assertEqual(next(self.events(files[0])).file_version, "brain.Event:2")
         found = self.scalars(files[0])
         with h5py.File(self.record) as record:

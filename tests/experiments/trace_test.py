@@ -1,4 +1,4 @@
-"""Tests `train --trace-steps`. The file for trace viewers and the group /comm must agree with the rest of the run's
+"""Tests `train --trace-steps`. The file for trace viewers and the group /comm of the record must agree with the rest of the
 record."""
 import collections
 import json
@@ -72,7 +72,7 @@ class Trace(unittest.TestCase):
         self.assertGreaterEqual(len(tracks), 6 * 4)
         for track, events in tracks.items():
             with self.subTest(track=names[track]):
-                around = []  # the ends of the events that enclose this event
+                around = []  # the end times of the events that enclose this event
                 for ts, dur in events:
                     around = [end for end in around if end > ts]
                     self.assertTrue(all(ts + dur <= end for end in around))

@@ -1,5 +1,5 @@
-"""Tests `chorale train`, `generate` and `export` as a user sees them: records, bitwise resuming, texts, and errors of three
-lines."""
+"""Tests `chorale train`, `generate` and `export` as a user sees them. Covers records, bit-identical resumed runs, generated
+texts, and errors of three lines."""
 import glob
 import json
 import os
@@ -63,7 +63,7 @@ class Train(unittest.TestCase):
         finish(process)
         self.assertEqual(process.returncode, 0, seen)
         self.assertIn("\rtrain  1/20 ", seen)
-        left = [line.rsplit("\x1b[K", 1)[-1] for line in seen.replace("\r\n", "\n").split("\n")]  # the visible text
+        left = [line.rsplit("\x1b[K", 1)[-1] for line in seen.replace("\r\n", "\n").split("\n")]  # what stays visible
         for said in ("step 10/20  loss ", "step 20/20  loss ", "step 20: held-out loss "):
             self.assertEqual(sum(line.startswith(said) for line in left), 1, seen)
 
@@ -103,7 +103,7 @@ class Train(unittest.TestCase):
     def test_a_checkpoint_saved_in_the_background_is_the_same_and_its_cost_is_recorded(self):
         words = ["--train-iters", "9", "--save-interval", "3"]
         plain, run = train(self.folder + "/plain", *words), train(self.folder + "/background", *words, "--async-save")
-        for step in (6, 9):  # the run keeps two sets
+        for step in (6, 9):  # the run keeps two checkpoints
             self.assertEqual(weights(run, step), weights(plain, step))
         with h5py.File(f"{plain}/run.h5") as saved, h5py.File(f"{run}/run.h5") as hidden:
             for file, files in (saved, f"{plain}/checkpoints/step-9"), (hidden, f"{run}/checkpoints/step-9"):
@@ -114,7 +114,7 @@ class Train(unittest.TestCase):
                 self.assertEqual(file["saves/bytes"][2], sum(sizes))  # includes the manifest
             self.assertEqual(list(saved["saves/hidden"]), [0, 0, 0])
             self.assertTrue((hidden["saves/hidden"][:2] >= 0).all())
-            self.assertEqual(hidden["saves/hidden"][2], 0)  # no step follows that could hide the last save
+            self.assertEqual(hidden["saves/hidden"][2], 0)  # no step overlaps the last save
 
     def test_a_save_that_fails_ends_the_run_or_is_tried_again(self):
         words = ["prlimit", "--fsize=8000000", chorale, "train", *tiny, "--train-iters", "7", "--save-interval", "3",
@@ -218,8 +218,8 @@ class Train(unittest.TestCase):
         self.assertRegex(result.stderr, r"error: a rank has too little memory for its .*\n  .*the limit is 300\.0 KiB\n  ")
 
     def with_mount(self, mount, **environment):
-        """Trains with the optimizer's states in the folder `there`. First runs a shell command that mounts a file system
-        there."""
+        """Trains with the optimizer states offloaded to the folder `there`. First runs a shell command that mounts a file
+        system on this folder."""
         there = f"{self.folder}/there"
         os.makedirs(there, exist_ok=True)
         namespace = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--map-root-user"])
@@ -257,7 +257,7 @@ class Train(unittest.TestCase):
         self.assertIn("the folder for offloaded tensors cannot be used", result.stderr)
         self.assertIn("/there: Permission denied", result.stderr)
 
-    # ramfs refuses O_DIRECT, and cannot reserve space.
+    # The file system ramfs refuses O_DIRECT, and cannot reserve space.
     def test_a_folder_in_memory_is_warned_of_and_a_file_system_without_direct_access_is_used_through_its_cache(self):
         for mount in ("mount -t tmpfs -o size=64M none .", "mount -t ramfs none ."):
             with self.subTest(mount=mount):
@@ -269,7 +269,7 @@ class Train(unittest.TestCase):
                                  r"initial values and checkpoints, the file read .* and wrote ")
                 self.assertIn(", buffered: read" if "ramfs" in mount else "buffered: read", result.stdout)
 
-    # ext4 without extents has O_DIRECT, but cannot reserve space.
+    # The file system ext4 without extents supports O_DIRECT, but cannot reserve space.
     def test_a_file_system_that_cannot_reserve_space_holds_offloaded_tensors(self):
         result = self.with_mount("truncate -s 64M ../image && mkfs.ext4 -q -F -O ^extent,^64bit ../image && "
                                  "mount -o loop ../image .")
@@ -327,7 +327,7 @@ class Train(unittest.TestCase):
         self.assertEqual(start([chorale, "info", "--run-dir", self.folder]).returncode, 0)  # info moves the link `latest`
         self.refused("generate", "--load", f"{self.folder}/latest",
                      says=["-info-", ", a run of chorale info, which has neither", f"--load {saved}"])
-        suite = f"{self.folder}/9999-suite"  # a run of a newer suite
+        suite = f"{self.folder}/9999-suite"  # as if from a newer suite
         os.makedirs(f"{suite}/dp1-r1")
         open(f"{suite}/suite.toml", "w").close()
         os.rename(f"{saved}/checkpoints", f"{suite}/dp1-r1/checkpoints")
@@ -427,8 +427,8 @@ class Train(unittest.TestCase):
         result = start([chorale, "generate", "--load", run])
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("rank-0.safetensors", result.stderr)
-        # Without a manifest, the shape is unknown. Then the layout must not be checked against the shape of a different
-        # model.
+        # Without a manifest, the shape of the stored model is unknown. Then the layout must not be checked against the shape
+        # of another model.
         with open(f"{run}/checkpoints/step-2/manifest.json", "r+b") as file:
             file.truncate(50)
         for command in ("train", "generate"):
@@ -448,7 +448,7 @@ class Train(unittest.TestCase):
         self.assertEqual(first.returncode, 0, first.stderr)
         second = ranks(2, *exact, "--train-iters", "3", "--layout", "pp2", "--load", os.path.join(self.folder, "latest"))
         self.assertEqual(second.returncode, 0, second.stderr)
-        self.assertIn("stage 1", second.stdout)  # the measured pipeline
+        self.assertIn("stage 1", second.stdout)  # a line of the measured pipeline
 
     def test_the_work_of_attention_on_context_ranks_is_predicted_and_measured(self):
         for cut, most in sample((("contiguous", 1.5), ("zigzag", 1), ("balanced", 1)), 2):
@@ -488,7 +488,7 @@ class Train(unittest.TestCase):
                  "--run-dir", self.folder]
         result = ranks(2, *words, "--context-cut", "contiguous")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("attention, contiguous by gather", ranks(2, *words).stdout)  # the default chooses a cut that fits
+        self.assertIn("attention, contiguous by gather", ranks(2, *words).stdout)  # the default is a split that works here
         result = ranks(2, *words, "--context-cut", "zigzag")
         self.assertEqual(result.returncode, 2)
         self.assertIn("seq-length 3 is 3 blocks of 1; context 2 needs 4 with --context-cut zigzag", result.stderr)
@@ -503,7 +503,7 @@ class Train(unittest.TestCase):
             self.assertEqual(traffic.bytes_measured.dims, ("rank", "axis", "op"))
             self.assertEqual(traffic.axis.attrs["flag_meanings"], "dp rep tp pp cp ends world")
             self.assertTrue((traffic.bytes_measured == traffic.bytes_predicted).all())
-            in_evaluations = traffic.bytes_evaluations.sum(["rank", "op"]).values  # for each axis, in the order above
+            in_evaluations = traffic.bytes_evaluations.sum(["rank", "op"]).values  # one value per axis, in the order above
             self.assertEqual([bytes > 0 for bytes in in_evaluations], [False, False, True, False, False, False, True])
             calls = dict(zip(traffic.op.attrs["flag_meanings"].split(), traffic.calls.values[3, 0]))
             self.assertEqual({op: n for op, n in calls.items() if n}, {"reduce_scatter": 5, "all_gather": 5})  # one bucket
@@ -524,8 +524,8 @@ class Train(unittest.TestCase):
         self.assertTrue(0 < skipped[0] < 20 and skipped[1] == 0, skipped)
 
     def stopped(self, line_before, *words):
-        """Trains on two ranks, and stops rank 1 by a signal after a line that contains `words`. Returns the output after
-        this line."""
+        """Trains on two ranks. After a line of output that contains `words`, stops rank 1 by a signal. Returns the output
+        after this line."""
         process = spawn([*launch, "-n", "2", chorale, "train", *tiny, *words, "--run-dir", self.folder,
                          "--log-interval", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for line in process.stdout:
@@ -588,7 +588,7 @@ class Train(unittest.TestCase):
         run = train(self.folder, *exact, "--train-iters", "2", "--num-experts", "4", "--moe-router-topk", "2")
         words = [chorale, "generate", "--load", run, *exact, "--prompt", "5,7", "--tokens", "20", "--samples", "5"]
         alone = start(words).stdout
-        # In the last round, there are fewer texts than replicas.
+        # The last round of generation has fewer texts than there are replicas.
         for layout in sample(("dp4.ep4", "dp4.ep2", "dp2.tp2.ep2", "dp2.pp2.ep2"), 3):
             with self.subTest(layout=layout):
                 result = ranks(4, *words, "--layout", layout)
@@ -610,8 +610,8 @@ class Train(unittest.TestCase):
         self.assertIn("export runs as one process", result.stderr)
         self.assertFalse(os.path.exists(f"{self.folder}/hf"))
 
-    # 0.94 million parameters in f32 need 15.1 MB of states per replica. With ZeRO-3 or tp2.pp2, a rank needs a quarter of
-    # these.
+    # The weights, gradients and moments of 0.94 million parameters in f32 need 15.1 MB per replica. With ZeRO-3 or tp2.pp2,
+    # a rank needs a quarter of this memory.
     def test_a_model_too_large_for_replicas_trains_where_ranks_share_its_states(self):
         words = [chorale, "train", *tiny, "--train-iters", "2", "--run-dir", self.folder, "--memory-limit", "8M", "--layout"]
         result = ranks(4, *words, "dp4")
@@ -629,8 +629,8 @@ class Train(unittest.TestCase):
                 states = file["memory/bytes"][-1, :, :3].sum(axis=1)
                 self.assertTrue((states > 3.7e6).all() and (states < 4.1e6).all(), states)
 
-    # The states need 14.4 MiB. The limits leave little memory for activations, but enough with recomputation or smaller
-    # micro-batches.
+    # The weights, gradients and moments need 14.4 MiB. The memory limits leave little for activations, but enough with
+    # recomputation or smaller micro-batches.
     def test_flags_with_which_the_layout_fits_are_named_first_and_fit(self):
         words = ["train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--memory-limit"]
         found = {}
@@ -645,8 +645,8 @@ class Train(unittest.TestCase):
         self.assertTrue(any(found.values()), found)
         self.refused(*words, "1M", "--layout", "dp1", says=["a rank has too little memory for its params", "start "])
 
-    # The states need 120 GiB or more. If a rank began to allocate this memory, the kernel would kill the rank without a
-    # message.
+    # The weights, gradients and moments need 120 GiB or more. If a rank began to allocate this memory, the kernel would kill
+    # the rank, and the rank could print no message.
     def test_a_model_too_large_for_the_machine_is_refused_before_anything_is_allocated(self):
         with open(f"{self.folder}/config.json", "w") as file:  # a model folder without weights
             json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 24, "n_head": 64,
@@ -690,7 +690,7 @@ class Train(unittest.TestCase):
                             ("dp2.gpipe", "only a pipeline has a schedule"),
                             ("dp2 --schedule zb-h1", "the layout has no pipeline"),
                             ("dp2.z3 --bucket-size 1M", "ZeRO stage is 3"),
-                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # no advice on ZeRO
+                            ("dp2 --reducer naive --memory-limit 5M", "too little memory"),  # ZeRO must not be advised
                             ("dp2 --dtype bf16 --numerics exact", "exact numerics compute in f32")):
             with self.subTest(words=words):
                 result = ranks(2, chorale, "train", *tiny, "--train-iters", "1", "--run-dir", self.folder, "--layout",

@@ -1,4 +1,4 @@
-"""Tests `chorale watch` with a training run, a killed run, a run that does not exist yet, and a suite of several runs."""
+"""Tests `chorale watch` on a training run, a killed run, a run that does not exist yet, and a suite of several runs."""
 import json
 import os
 import pty

@@ -1,4 +1,5 @@
-// Targets for config files and command lines. They read and check the input as the program does before MPI starts.
+// Fuzz targets for config files and command lines. These targets read and check the input as the program does before MPI
+// starts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,12 +35,12 @@ void fuzz_deepspeed(std::string_view input) {
   check_command("train", {"--ds-config", "ds.json", "--run-dir", "."});
 }
 
-// Each line is a word of the command line, and the first line is the command. Lines CHORALE_NAME=… are environment
-// variables.
+// Each line of the input is a word of the command line, and the first line is the command. Lines of the form CHORALE_NAME=…
+// are environment variables.
 void fuzz_command_line(std::string_view input) {
   std::vector<std::string> arguments, variables;
   for (std::string& line : split(std::string(input), '\n')) {
-    std::ranges::replace(line, '/', '_');  // some commands create the folders in their arguments
+    std::ranges::replace(line, '/', '_');  // without slashes, no command can create folders elsewhere
     if (!line.empty()) (line.starts_with("CHORALE_") ? variables : arguments).push_back(line);
   }
   if (arguments.empty()) arguments.emplace_back();
@@ -51,7 +52,7 @@ void fuzz_suite(std::string_view input) {
   check_command("compare", {"suite.toml", "--run-dir", "."});
 }
 
-// An accepted machine must also be the same after it is written and read again.
+// If a machine file is accepted, the machine must be unchanged after it is written and read again.
 void fuzz_machine(std::string_view input) {
   const Machine machine = parse_machine(std::string(input), "machine.toml");
   const std::string text = to_toml(machine);

@@ -1,4 +1,4 @@
-// Targets for token files and tokenizers.
+// Fuzz targets for token files and tokenizers.
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ void read_all(const StoredTokens& stored) {
   stored.require_below(stored.vocabulary());
 }
 
-// A Megatron index of sequences with these lengths. Each sequence is one document.
+// Returns a Megatron index of sequences with the given lengths. Each sequence is one document.
 std::string index_of(const std::vector<std::int32_t>& lengths) {
   std::string bytes("MMIDIDX\0\0", 9);
   const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -48,7 +48,7 @@ void use(const Tokenizer& tokenizer) {
 
 std::vector<std::string> token_file_samples() {
   std::vector<std::string> samples;
-  for (const std::int32_t largest : {500, 70'000}) {  // stored in two and in four bytes
+  for (const std::int32_t largest : {500, 70'000}) {  // token ids are stored in two and in four bytes
     std::vector<std::int32_t> tokens(tokens_of_sample, 7);
     tokens[3] = largest;
     write_tokens("sample.bin", tokens);

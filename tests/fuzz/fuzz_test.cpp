@@ -1,7 +1,7 @@
-// Mutated configurations (R13) and other files (R14) must never crash the program. MUTATIONS is the total number of
-// mutations over all targets. SEED selects different mutations. TARGET=record tries only one target. A finding is written to
-// a file in build/fuzz/crashes, and the file's name is printed. Copy this file to the target's corpus once the defect is
-// fixed.
+// Mutated configurations (R13 of docs/reliability.md) and other mutated files (R14) must never crash the program. MUTATIONS
+// is the total number of mutations over all fuzz targets. SEED selects the mutations. TARGET=record tries only the target
+// `record`. Each failing input is written to a file in build/fuzz/crashes, and the file's name is printed. Once the defect
+// is fixed, copy this file to the target's corpus.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ TEST_CASE("mutated configurations and command lines never crash the program") { 
 
 TEST_CASE("mutated files never crash the program") { try_targets("R14"); }
 
-// Tests try_mutations(). Each kind of failure must be one finding, and later trials must still run.
+// Tests try_mutations(). Each kind of failure must be reported as one finding, and later trials must still run.
 TEST_CASE("a crash, an endless loop, memory without bound and a foreign exception are findings") {
   const auto run = [](std::string_view input) {
     if (input == "crash") std::raise(SIGSEGV);

@@ -1,5 +1,5 @@
-// The entry points of libFuzzer (tests/fuzz/run.py). FUZZ_TARGET names the target, and FUZZ_ROOT is the root of the
-// repository. The target's valid inputs are first written to the folder FUZZ_INPUTS.
+// The entry points for libFuzzer, which tests/fuzz/run.py starts. FUZZ_TARGET names the fuzz target, and FUZZ_ROOT is the
+// root of the repository. First, the target's valid inputs are written to the folder FUZZ_INPUTS.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Targets for weights and checkpoints.
+// Fuzz targets for weights and checkpoints.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 const std::filesystem::path set = "checkpoint/step-1", manifest = set / "manifest.json", shard = file_of(set, 0);
 const std::filesystem::path model = "model", config = model / "config.json", weights = model / "model.safetensors";
 
-// The first call in a process saves a checkpoint set. Later calls only restore the set's files.
+// The first call in a process saves a checkpoint set (a step folder). Later calls only restore the files of this set.
 void restore_set() {
   static const std::string text = [] {
     std::filesystem::remove_all("checkpoint");
@@ -45,7 +45,8 @@ void restore_model() {
   put_bytes(weights, data);
 }
 
-// Does not compare values. The expected values depend on the step, and a forged manifest can state a different step.
+// Loads the checkpoint set without comparing values. The expected values depend on the step, and a forged manifest can state
+// a different step.
 void load_set() {
   Log log = quiet();
   KnownState state = whole_state();
@@ -70,7 +71,7 @@ std::vector<std::string> safetensors_samples() {
   return {bytes_in(shard), bytes_in(weights)};
 }
 
-// The input is the body of a manifest. The checksum is made valid, as an attacker would do, and the data files are valid.
+// The input is the body of a manifest. The target adds a valid checksum, as an attacker would, and the data files are valid.
 void fuzz_manifest(std::string_view input) {
   restore_set();
   put_bytes(manifest,
@@ -83,7 +84,7 @@ std::vector<std::string> manifest_samples() {
   return {body_of(bytes_in(manifest))};
 }
 
-// The first byte selects a file of a checkpoint. The remaining bytes replace this file.
+// The first byte of the input selects a file of a checkpoint. The remaining bytes replace the contents of this file.
 void fuzz_checkpoint(std::string_view input) {
   restore_set();
   put_bytes(input.starts_with('m') ? manifest : shard, input.substr(std::min<std::size_t>(1, input.size())));
@@ -95,7 +96,8 @@ std::vector<std::string> checkpoint_samples() {
   return {"m" + bytes_in(manifest), "s" + bytes_in(shard)};
 }
 
-// The first byte selects a file of a model in Hugging Face's format. The remaining bytes replace this file.
+// The first byte of the input selects a file of a model in Hugging Face's format. The remaining bytes replace the contents
+// of this file.
 void fuzz_model(std::string_view input) {
   restore_model();
   put_bytes(input.starts_with('c') ? config : weights, input.substr(std::min<std::size_t>(1, input.size())));

@@ -9,7 +9,7 @@
 namespace chorale::test {
 namespace {
 
-constexpr std::size_t most_bytes = 1 << 16;  // limits the size of inputs, which grow because parts are repeated
+constexpr std::size_t most_bytes = 1 << 16;  // limits the size of inputs, which grow when parts are repeated
 
 class Mutator {
  public:
@@ -48,14 +48,14 @@ class Mutator {
     }
   }
 
-  // Joins the beginning of this input and the end of a different input.
+  // Joins the beginning of this input and the end of another input.
   void splice() {
     const std::string& other = inputs_[below(inputs_.size())];
     text_.resize(place());
     text_ += other.substr(below(other.size()));
   }
 
-  // Replaces a number that is written in digits.
+  // Replaces a decimal number by a number from a list of special values.
   void replace_number() {
     constexpr std::array numbers{"0",
                                  "-1",
@@ -87,7 +87,7 @@ class Mutator {
     text_.replace(first, last, numbers[below(numbers.size())]);
   }
 
-  // Replaces a binary number.
+  // Replaces a binary integer by an integer from a list of special values.
   void replace_integer() {
     constexpr std::array<std::uint64_t, 10> integers{
         0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff, 0x7fffffffffffffff, 0xffffffffffffffff};

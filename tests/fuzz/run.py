@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs libFuzzer on every target of tests/fuzz/targets.cpp. One target per processor runs at the same time.
+"""Runs libFuzzer on every fuzz target in the table of tests/fuzz/targets.cpp. The number of targets that run at the same
+time is the number of processors.
 
    tests/fuzz/run.py PROGRAM MINUTES [TARGET]      called by `make fuzz`
 
 MINUTES limits the duration of the whole run. Inputs that reach new code are kept in build/fuzz/inputs/TARGET for the next
-run. Inputs that cause a crash, a hang, a leak or the use of more than 2 GiB are written to build/fuzz/crashes. The exit code
-is then 1.
+run. Inputs that cause a crash, a hang, a leak or memory use over 2 GiB are written to build/fuzz/crashes. If there is such
+an input, the exit code is 1.
 """
 import os
 import re
@@ -15,7 +16,7 @@ import tempfile
 import threading
 import time
 
-most_crashes = 5  # limit per target, because each crash ends the process
+most_crashes = 5  # limit per target; each crash ends the process, which is then restarted
 
 
 def names():
@@ -24,7 +25,7 @@ def names():
 
 
 class Fuzzed:
-    """Fuzzes one target. Restarts the program after a crash, until the target's time is over."""
+    """Fuzzes one target. After a crash, restarts the program, until the target's time limit is reached."""
 
     def __init__(self, program, name, seconds):
         self.program, self.name, self.seconds = os.path.abspath(program), name, seconds

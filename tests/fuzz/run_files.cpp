@@ -1,4 +1,4 @@
-// Targets for files that runs write, which are records, live metrics and flight recorders.
+// Fuzz targets for the files that runs write: records, live metrics and flight recorders.
 #include <filesystem>
 
 #include <chorale/clock.hpp>
@@ -12,7 +12,7 @@
 
 namespace chorale::test {
 
-// Reads all parts of a record that any command reads.
+// Reads every part of a record that some command reads.
 void fuzz_record(std::string_view input) {
   put_bytes("run.h5", input);
   const Reader reader("run.h5");
@@ -21,7 +21,7 @@ void fuzz_record(std::string_view input) {
       reader.rows(group);
       reader.variables(group);
       reader.variables(group, 3);
-    } catch (const Error&) {}  // other groups can still be readable
+    } catch (const Error&) {}  // other groups of the record may still be readable
 }
 
 std::vector<std::string> record_samples() {

@@ -1,13 +1,13 @@
-// Fuzz targets are functions that must survive any input, even hostile or damaged input. A target is allowed to throw an
-// Error, which refuses the input. Any other failure is a defect: a crash, a different exception, an endless loop, unbounded
-// memory use, or a sanitizer report.
+// Fuzz targets are functions that must survive any input, even hostile or damaged input. A target may refuse an input by
+// throwing an Error. Any other failure is a defect: a crash, a different exception, an endless loop, unbounded memory use,
+// or a sanitizer report.
 //
 //                              ┌─ tests/fuzz/trials.cpp    tests_run: mutations of the corpus, in child processes
 //   tests/fuzz/TARGET.cpp ─────┤
 //   + tests/fuzz/corpus/TARGET └─ tests/fuzz/fuzzer.cpp    libFuzzer: make fuzz MINUTES=2 TARGET=toml
 //
 // To add a target, write its file, add its row to targets.cpp, and put a few valid inputs into its corpus. A target reads
-// and writes only the current folder. At the target's first call, this folder is empty.
+// and writes only the current folder, which is empty before the target's first call.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -17,17 +17,17 @@
 namespace chorale::test {
 
 struct Target {
-  const char* name;     // also the name of the folder in tests/fuzz/corpus
-  const char* promise;  // in docs/reliability.md: R13 for configurations, R14 for other files
+  const char* name;     // also the name of the target's folder in tests/fuzz/corpus
+  const char* promise;  // promise in docs/reliability.md: R13 for configurations, R14 for other files
   void (*run)(std::string_view input);
-  // Creates valid inputs that cannot be stored as text files, in the current folder. nullptr: all valid inputs are in the
-  // corpus.
+  // Writes the valid inputs that cannot be text files into the current folder, and returns them. If null, all valid inputs
+  // are in the corpus.
   std::vector<std::string> (*samples)() = nullptr;
 };
 const std::vector<Target>& targets();
 const Target& target_named(const std::string& name);
 
-// Returns the files of the target's corpus, and the target's samples. `root` is the root of the repository.
+// Returns the target's valid inputs: the files of its corpus, and its samples. `root` is the root of the repository.
 std::vector<std::string> good_inputs(const Target& target, const std::filesystem::path& root);
 
 // Reads and checks the options of a command as the program does, but does not run the command.

@@ -1,4 +1,4 @@
-// The table of targets. To add a target, add a file to this folder and a row to this table.
+// The table of fuzz targets. To add a target, write a function in a file of this folder, and add its row to this table.
 #include <algorithm>
 
 #include "src/base/error.hpp"
@@ -74,7 +74,7 @@ std::vector<std::string> good_inputs(const Target& target, const std::filesystem
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(root / "tests/fuzz/corpus" / target.name, none))
     files.push_back(entry.path());
-  std::ranges::sort(files);  // so that a trial number always stands for the same mutation
+  std::ranges::sort(files);  // sorted, so that a trial number always means the same mutation
   std::vector<std::string> inputs;
   for (const auto& file : files) inputs.push_back(bytes_in(file));
   if (target.samples)

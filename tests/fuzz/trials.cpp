@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::int64_t batch = 2000;  // trials per child process
 
-// The child's progress. It is in shared memory, so that it survives a crash of the child.
+// The progress of the child process. The progress is stored in shared memory, so that it survives a crash of the child.
 struct Told {
   std::atomic<std::int64_t> trial, good_accepted, accepted;
   char exception[300];
@@ -65,7 +65,7 @@ std::int64_t bytes_of_addresses() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-// The body of a child process. It never returns.
+// The main function of a child process. Never returns.
 [[noreturn]] void try_batch(const Target& target, const std::vector<std::string>& inputs, std::int64_t last,
                             std::uint64_t seed, const TrialLimits& limits, const SharedTold& told,
                             const std::filesystem::path& folder, int output) {
@@ -111,7 +111,7 @@ std::string end_of(pid_t child, const SharedTold& told, const TrialLimits& limit
       waited = 0;
       alive();
     }
-    // On a busy machine, a child that computes still gets some CPU time. A child that waits uses none.
+    // Even on a busy machine, a child that computes uses some CPU time. A child that waits uses none.
     const bool computes = seconds_computed(child) - since > limits.seconds;
     if (computes || waited > 15 * limits.seconds) {
       kill(child, SIGKILL);

@@ -1,4 +1,4 @@
-"""Tests ranks on several hosts, which are emulated on one machine (experiments/tools/hosts)."""
+"""Tests runs on several hosts, which experiments/tools/hosts emulates on one machine."""
 import json
 import os
 import re
@@ -27,7 +27,8 @@ class Hosts(unittest.TestCase):
 
     def run_on_hosts(self, layout, backend, runs, meanwhile="", ranks=2, limit=300, order="node", more="", steps=2,
                      shape="--num-layers 2 --seq-length 32"):
-        """Trains briefly on two hosts. The command `meanwhile` runs on the switch; $said holds the training's output."""
+        """Trains briefly on two emulated hosts. Meanwhile, the command `meanwhile` runs on the emulated switch. In this
+        command, $said is the file with the output of the training."""
         slots = ranks // 2
         command = f"""
             set -e
@@ -80,7 +81,7 @@ class Hosts(unittest.TestCase):
                 self.assertEqual(refused.stdout.count("error:"), 1, refused.stdout)
 
     def test_checkpoints_of_hosts_that_share_a_folder_and_of_hosts_that_do_not(self):
-        # Temporary folders are shared, but each host has its own /dev/shm.
+        # The emulated hosts share temporary folders, but each host has its own /dev/shm.
         saved = """
             train() { mpirun --bind-to none --map-by slot -np 4 --host n0:2,n1:2 %s train --preset nano --num-layers 2 \
                         --seq-length 32 --layout dp2.tp2.z1 --backend mpi --eval-samples 1 --threads 1 --run-dir $folder \
@@ -90,7 +91,7 @@ class Hosts(unittest.TestCase):
             train --train-iters 1 || exit
             run=$(on n0 ls $folder | grep train)""" % (chorale, hosts)
         load = "train --train-iters 2 --load $folder/$run"
-        # tar fails if a host has no file to copy.
+        # In this script, tar fails if a host has no file to copy.
         copy = """
             files="tar -C $folder/$run/checkpoints/step-1"
             on n0 $files -c rank-0.safetensors rank-1.safetensors | on n1 $files -x &&
@@ -123,7 +124,7 @@ class Hosts(unittest.TestCase):
                 self.assertEqual(re.findall(r"order: .*? because \w+ would send", said), [says] if says else [], said)
 
     def crossing(self, *words):
-        """Returns the bytes of a step that cross two hosts, as planned."""
+        """Returns the number of bytes per step that the plan expects between two hosts."""
         plan = start([chorale, "plan", "--preset", "nano", "--num-layers", "2", "--seq-length", "32", "--backend", "mpi",
                       "--hosts", "2,2", "--format", "json", *words])
         return sum(row["across_hosts_bytes"] for row in json.loads(plan.stdout)["across_hosts"])
@@ -131,7 +132,7 @@ class Hosts(unittest.TestCase):
     def test_the_interfaces_carry_the_bytes_that_a_plan_says_cross_hosts(self):
         units = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
         how = ["--algorithm", "ring", "--dtype", "bf16"]
-        planned = 2 * self.crossing("--layout", "dp4", *how)  # of two steps
+        planned = 2 * self.crossing("--layout", "dp4", *how)  # bytes of two steps
         with tempfile.TemporaryDirectory() as runs:
             said = self.train("dp4", "mpi", runs, ranks=4, order="slot", more=" ".join(how))
         carried = sum(float(number) * units[unit] for number, unit in re.findall(r"n\d sent ([\d.]+) (\w+)", said))
@@ -155,8 +156,8 @@ class Hosts(unittest.TestCase):
             self.assertRegex(shown, r"(?m)^time    1.0 KiB in .* on " + re.escape(levels[0]["backend"]))
 
     def refused(self, command, *says, status=2):
-        """Runs the command on the switch of two hosts. The command must end with one error of three lines that contains
-        these words."""
+        """Runs the command on the emulated switch that connects two hosts. The command must end with one error of three
+        lines, which must contain the given words."""
         done = start([hosts, "with", "2", "none", "bash", "-c", command], 120)
         text = done.stdout + done.stderr
         self.assertEqual(done.returncode, status, text)
@@ -189,7 +190,7 @@ class Hosts(unittest.TestCase):
                      "rank 0 on n0: OMPI_MCA_btl_tcp_if_include = lo, which is the loopback interface; interfaces: eth0",
                      "set it to eth0")
         self.refused(f"{start_on_both} -x UCX_NET_DEVICES=lo {chorale} info", "UCX_NET_DEVICES = lo")
-        # Each host has a private network behind this interface, as hosts have behind docker0.
+        # Each host has a private network behind this interface, like the network behind docker0 on many machines.
         alone = f"""
             for host in n0 n1; do
               {hosts} --enter $host 'ip link add alone type bridge
@@ -209,7 +210,7 @@ class Hosts(unittest.TestCase):
             os.chmod(other, 0o755)
             self.refused(f"mpirun --bind-to none -np 1 --host n0 {chorale} info : -np 1 --host n1 {other} info",
                          "hosts run different builds of the program", "rank 0 on n0: ", "rank 1 on n1: ")
-        with tempfile.TemporaryDirectory() as folder:  # all hosts share this folder, but each has its own /dev/shm
+        with tempfile.TemporaryDirectory() as folder:  # all hosts share this folder, but not /dev/shm
             self.refused(f"""
                 set -e
                 for host in n0 n1; do
@@ -231,8 +232,8 @@ class Hosts(unittest.TestCase):
 
     @unittest.skipUnless(thorough and "ucx" in backends(), "half a minute: in `make test-all`, where UCX works")
     def test_a_host_that_was_cut_off_for_a_while_is_not_lost(self):
-        # Under UCX, the kernel sends the first keepalive probe after 10 s and further probes every 2 s. It gives up after
-        # tcp_keepalive_probes probes.
+        # Under UCX, the kernel sends the first keepalive probe after 10 s and further probes every 2 s. The kernel gives up
+        # after tcp_keepalive_probes probes.
         cut = f"""
             for host in n0 n1; do {hosts} --enter $host 'echo 1 > /proc/sys/net/ipv4/tcp_keepalive_probes'; done
             until grep -q "loss cannot fall" $said; do kill -0 $job; sleep 0.01; done
@@ -244,7 +245,8 @@ class Hosts(unittest.TestCase):
 @unittest.skipUnless("Open MPI" in start(["mpirun", "--version"]).stdout,
                      "the emulated hosts need Open MPI's mpirun")
 class HostsTool(unittest.TestCase):
-    """Tests experiments/tools/hosts: up, run, exec, rate, status, down, and the remains after a kill."""
+    """Tests the script experiments/tools/hosts: its commands up, run, exec, rate, status and down, and that nothing remains
+    after a kill."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
-"""Tests experiments/tools/miniature, which `make run` starts. It runs a comparison on two emulated hosts, and then the main
-comparison in the remaining time. After an interruption, nothing may remain."""
+"""Tests experiments/tools/miniature, which `make run` starts. This script runs a comparison on two emulated hosts, and then
+the main comparison in the remaining time. After an interruption, no process may remain."""
 import os
 import re
 import signal
@@ -46,7 +46,7 @@ class Miniature(WithScripts):
             left = re.search(r"--budget ([\d.]+)s\n", self.run_without_hosts(budget, "sleep 2"))
             self.assertTrue(0 < float(left.group(1)) <= seconds - 2, (budget, left.group(1)))
         self.assertIn("--budget 0.001s\n", self.run_without_hosts("1s", "sleep 2"))
-        for kept in ("0", "0s", "soon"):  # no limit, or a value that `compare` refuses
+        for kept in ("0", "0s", "soon"):  # 0: no limit; the last value is refused by `compare`
             self.assertIn(f"--budget {kept}\n", self.run_without_hosts(kept))
         failed = start([miniature, "45s", "/no/program", "bash", "-c", "exit 3"], MPIRUN="true")
         self.assertEqual(failed.returncode, 3)
@@ -74,12 +74,12 @@ class MiniatureOnHosts(WithScripts):
 
     def test_an_interruption_ends_everything(self):
         program = self.script("program", "echo started", "sleep 987654321")
-        # These tests can run as a background job of a shell. Such jobs ignore SIGINT, and bash cannot catch an ignored
-        # signal.
+        # These tests may run as a background job of a shell. Background jobs ignore SIGINT, and bash cannot catch a signal
+        # that is ignored at its start.
         process = spawn(["env", "--default-signal=INT", miniature, "45s", program, "touch", f"{self.folder}/main"],
                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-        def commands():  # all processes with the program's name in their command line
+        def commands():  # the command lines of all processes of the program
             found = []
             for pid in filter(str.isdigit, os.listdir("/proc")):
                 try:

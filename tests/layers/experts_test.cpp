@@ -1,6 +1,6 @@
-// Tests the expert layer. Gradients of the whole layer in f64 are compared with central differences. Other cases test
-// extreme routings, the bytes that the layer keeps, and refused shapes. tests/math/routing_test.cpp tests the router's
-// arithmetic.
+// Tests the expert layer. Gradients of the whole layer in f64 are compared with central differences. Other test cases cover
+// extreme routings, the bytes that the layer keeps, and refused shapes. tests/math/routing_test.cpp tests the arithmetic of
+// the router.
 #include "layers/experts.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ double router_losses(const Tensor& logits, const RoutingRule& rule) {
   return reference::router_losses({values.begin(), values.end()}, all, rule);
 }
 
-// One block of experts. It is small because products in f64 run in plain loops.
+// A model with one block of experts. The model is small, because matrix products in f64 run in plain loops.
 ModelShape one_block(ModelFamily family) {
   ModelShape shape{family, 1, 2, 2, 12, 24, 6, 31};
   shape.experts = {.count = 6, .chosen = 2, .ffn = 8};
@@ -112,7 +112,7 @@ TEST_CASE("with groups, drops, a shared expert and both losses at once, the grad
   check_gradients(m);
 }
 
-// With equal logits, every token chooses the first expert, and all other experts have no rows.
+// If all logits are equal, every token chooses the first expert, and the other experts get no rows.
 TEST_CASE("all tokens may choose the same expert") {
   for (const double capacity : {0.0, 1.0}) {
     ModelShape shape = one_block(ModelFamily::llama);
@@ -122,7 +122,7 @@ TEST_CASE("all tokens may choose the same expert") {
     SmallModel m(shape, DType::f64, 3);
     for (const ParameterPointer& p : m.model.parameters())
       if (p->name.ends_with("router.weight")) std::ranges::fill(p->value.values<double>(), 0.0);
-    check_gradients(m, "router.weight");  // not checked: a small change of the router changes the choices
+    check_gradients(m, "router.weight");  // router weights are excluded: a small change of them changes the chosen experts
     m.forward_backward();
     for (const ParameterPointer& p : m.model.parameters())
       if (p->name.find(".expert.") != std::string::npos) {

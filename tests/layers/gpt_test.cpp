@@ -32,7 +32,7 @@ TEST_CASE("the gradient of every parameter is the slope of the loss") {
 TEST_CASE("the gradients of the presets whose names begin with tiny are slopes of the loss") {
   for (const ModelPreset& preset : model_presets()) {
     ModelShape shape = preset.shape;
-    shape.experts.balance = shape.experts.z = 0;  // the printed loss excludes these losses (experts_test.cpp)
+    shape.experts.balance = shape.experts.z = 0;  // the model's loss does not include these losses (experts_test.cpp)
     if (std::string(preset.name).starts_with("tiny")) check_gradients(shape, 1);
   }
 }
@@ -108,7 +108,7 @@ TEST_CASE("two threads change no bit in exact numerics, and nearly nothing in fa
       CHECK(one.forward_backward() == two.forward_backward());
       same_gradients(one, two);
     } else {
-      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN can divide sums among threads
+      CHECK(one.forward_backward() == Approx(two.forward_backward()).epsilon(1e-6));  // oneDNN may split sums among threads
     }
   }
 }
@@ -129,7 +129,7 @@ TEST_CASE("deferred weight gradients have the same bits as those computed at onc
     c.on_gradient_ready = [&](Parameter& p) { ready.push_back(p.name); };
     for (const auto& piece : work) piece();
     same_gradients(later, at_once);
-    CHECK(ready.size() == later.model.parameters().size());  // called once per parameter
+    CHECK(ready.size() == later.model.parameters().size());  // the callback is called once per parameter
   }
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a built model has as many parameters as its shape declares") {
     INFO(preset.name);
     CHECK(count == preset.shape.parameters());
   }
-  CHECK(model_presets()[2].shape.parameters() == 124439808);  // GPT-2 as published
+  CHECK(model_presets()[2].shape.parameters() == 124439808);  // as published for GPT-2
 }
 
 TEST_CASE("in phantom memory, a model accounts for the activation bytes of a real model") {

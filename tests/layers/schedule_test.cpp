@@ -1,4 +1,4 @@
-// Values that change from step to step: learning rates and the scale of f16 losses.
+// Tests the values that change from step to step: the learning rate and the loss scale of f16.
 #include <chorale/optimizer.hpp>
 #include "layers/deepspeed_rate.hpp"
 #include "tests/catch.hpp"
@@ -20,7 +20,7 @@ TEST_CASE("learning rates rise for the warm-up and then follow their curve") {
   CHECK(rate("linear").at(60) == Approx(0.55));
   CHECK(rate("cosine").at(60) == Approx(0.55));
   CHECK(rate("cosine").at(35) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
-  CHECK(rate("wsd").at(87) == 1);  // decays in the last fifth, which starts at step 88
+  CHECK(rate("wsd").at(87) == 1);  // the decay covers the last fifth and starts at step 88
   CHECK(rate("wsd").at(99) == Approx(0.55));
   for (const char* decay : {"linear", "cosine", "wsd"}) {
     CHECK(rate(decay).at(110) == Approx(0.1));
@@ -34,7 +34,7 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   CHECK(r.at(0) == Approx(0.55));
   CHECK(r.at(4) == Approx(0.75));
   r.warmup = 8;
-  r.warmup_style = WarmupStyle::log;  // at step k, the fraction ln (k + 1) / ln 8 of the rise is reached
+  r.warmup_style = WarmupStyle::log;  // at step k, ln (k + 1) / ln 8 of the warm-up is done
   CHECK(r.at(0) == 0.5);
   CHECK(r.at(1) == Approx(0.5 + 0.5 / 3));
   CHECK(r.at(3) == Approx(0.5 + 0.5 * 2 / 3));
@@ -43,8 +43,8 @@ TEST_CASE("a warm-up may begin above 0 and rise logarithmically") {
   CHECK(r.at(0) == 1);
 }
 
-// The rates of DeepSpeed's schedulers, computed by hand, for a peak of 1, W = 8 warm-up steps and T = 24 steps in total.
-// DeepSpeed's counter k is one less than the run's step.
+// The expected learning rates of DeepSpeed's schedulers are computed by hand, for a peak of 1, W = 8 warm-up steps and a
+// total of T = 24 steps. DeepSpeed's step counter k is smaller by one than the step number of our run.
 TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
   LearningRate r{.decay = RateDecay::warmup_lr,
                  .peak = 1,
@@ -73,7 +73,7 @@ TEST_CASE("DeepSpeed's schedulers have DeepSpeed's rates") {
   CHECK(r.at(17) == Approx(0.55));  // k = 16: halfway from 8 to 24
   CHECK((r.at(25) == 0.1 && r.at(1000) == 0.1));
   r.decay = RateDecay::warmup_cosine_lr;
-  CHECK(r.at(16) == Approx(0.6));  // k − W + 1 = 8 of 16: halfway
+  CHECK(r.at(16) == Approx(0.6));  // k − W + 1 = 8, halfway to T − W = 16
   CHECK(r.at(12) == Approx(0.2 + 0.8 * (1 + std::sqrt(0.5)) / 2));
   CHECK((r.at(24) == Approx(0.2) && r.at(1000) == Approx(0.2)));
 }
@@ -96,7 +96,7 @@ TEST_CASE("a loss scale halves when patience runs out and doubles after good ste
   CHECK(s.scale == 1024);
   CHECK(s.overflowed(true));
   CHECK(s.scale == 512);
-  CHECK(s.overflowed(true));  // no patience is left, so the scale halves at once
+  CHECK(s.overflowed(true));  // no patience is left, so the scale halves
   CHECK(s.scale == 256);
   for (int i = 0; i < 2; ++i) CHECK_FALSE(s.overflowed(false));
   CHECK(s.scale == 256);
@@ -106,7 +106,7 @@ TEST_CASE("a loss scale halves when patience runs out and doubles after good ste
   LossScaler lowest{.dynamic = true, .scale = 2, .hysteresis = 1, .patience = 1};
   CHECK(lowest.overflowed(true));
   CHECK(lowest.scale == 1);
-  CHECK_FALSE(lowest.overflowed(true));  // scale 1 cannot shrink, so the step is not skipped but ends with an error
+  CHECK_FALSE(lowest.overflowed(true));  // a scale of 1 cannot shrink, so the step fails instead of being skipped
   LossScaler still;
   CHECK_FALSE(still.overflowed(true));  // f32 and bf16 do not scale the loss
 }

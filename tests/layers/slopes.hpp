@@ -19,8 +19,8 @@ inline double slope(SmallModel& m, const ParameterPointer& p, const std::vector<
   return (above - below) / (2 * step);
 }
 
-// For each parameter, checks the slope of the loss along one direction. The direction is the normalized gradient plus a
-// small random vector. Skips parameters whose names end with `except`.
+// For each parameter, checks the slope of the loss along one direction: the normalized gradient plus a small random vector.
+// Skips parameters with names that end with `except`.
 inline void check_gradients(SmallModel& m, const std::string& except = "none") {
   m.forward_backward();
   double whole = 0;

@@ -1,4 +1,4 @@
-// A small model for tests of layers. It has weights and a batch, and runs one forward and backward pass.
+// A small model for tests of layers, with weights and one batch. The model runs one forward and backward pass.
 #pragma once
 #include <memory>
 
@@ -16,8 +16,8 @@ struct SmallModel {
   DType compute;
   std::int64_t samples, kept_bytes = 0;
   int threads = 1;
-  // Additional losses, computed from the router's logits. The model adds the gradients of these losses, but does not add the
-  // losses to its own loss.
+  // Computes additional losses from the router's logits. The model adds the gradients of these losses to its gradients, but
+  // does not add the losses to its loss.
   std::function<double(const Tensor& logits)> more_loss;
   double more = 0;
 
@@ -31,8 +31,8 @@ struct SmallModel {
     allocate(model, desk.allocator, *numerics, type, batch * shape.sequence);
     for (const ParameterPointer& p : model.parameters()) {
       initialize(*p, 0, p->value.slice(), 1, 1);
-      // Changes all parameters a little. Gains then differ from 1 and biases from 0, so a gradient that ignores gains or
-      // biases is detected.
+      // Changes all parameters slightly, so that gains differ from 1 and biases differ from 0. The tests then detect a
+      // gradient that ignores gains or biases.
       visit_floating(type, [&]<class T>(Type<T>) {
         for (std::size_t i = 0; auto& v : p->value.values<T>())
           v = static_cast<T>(static_cast<float>(v) + 0.1f * Random{.seed = 3, .site = 9}.uniform(i++));
@@ -112,21 +112,21 @@ struct SmallModel {
   }
 };
 
-// Shapes are small because products in f64 run in plain loops (src/math/reference).
+// The shapes are small, because matrix products in f64 run in plain loops (src/math/reference).
 inline ModelShape small_gpt() { return {ModelFamily::gpt2, 2, 4, 4, 32, 128, 12, 61}; }
 inline ModelShape small_llama() {
   ModelShape s{ModelFamily::llama, 2, 4, 2, 32, 96, 12, 61};
   s.tied = false;
   return s;
 }
-// Queries and keys are normalized. The heads together are wider than the residual stream.
+// A model with normalized queries and keys. All heads together are wider than the residual stream.
 inline ModelShape small_qwen() {
   ModelShape s = small_llama();
   s.head = 12;
   s.qk_norm = true;
   return s;
 }
-// Every second block has a shared expert and 6 routed experts, of which each token chooses 2.
+// A model with experts in every second block: a shared expert, and 6 routed experts, of which each token chooses 2.
 inline ModelShape small_moe() {
   ModelShape s = small_llama();
   s.experts = {.count = 6, .chosen = 2, .ffn = 24, .shared_ffn = 16, .every = 2};

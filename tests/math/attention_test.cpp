@@ -42,8 +42,8 @@ struct AttentionCase {
   Tensor qkv, dout, out, lse, dqkv;
 };
 
-// The results of the reference in double on the inputs of the case. The backward pass uses `out` of the reference's forward
-// pass.
+// The reference's results in double precision for the inputs of a test case. The backward pass uses `out` of the reference's
+// forward pass.
 struct Truth {
   Truth(Desk& desk, const AttentionCase& c) : Truth(desk, c, doubles(c.qkv)) {}
   Truth(Desk& desk, const AttentionCase& c, const std::vector<double>& values) {
@@ -65,7 +65,7 @@ struct Truth {
   std::vector<double> out, lse, dqkv;
 };
 
-// Copies `rows` rows of one group, from row `first` on, out of a tensor [rows, groups, …].
+// Returns a copy of `rows` rows of one group of a tensor [rows, groups, …], beginning with row `first`.
 Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t rows, std::int64_t groups,
             std::int64_t group) {
   const std::int64_t bytes = whole.bytes() / whole.dim(0) / groups;
@@ -77,7 +77,7 @@ Tensor part(Desk& desk, const Tensor& whole, std::int64_t first, std::int64_t ro
   return t;
 }
 
-// Calls f with shapes whose sizes end within, at and just beyond a tile, a register and a group.
+// Calls `f` with shapes whose sizes end within, at and just beyond a tile, a register and a group.
 template <class F>
 void for_each_shape(F&& f) {
   for (const std::int64_t tokens : {1, 2, 17, 63, 64, 65, 130})

@@ -83,8 +83,8 @@ inline std::string refusal(const std::function<void()>& call) {
   return "";
 }
 
-// The number of rows from each leaf (a group of tokens). Some leaves are empty, and some are longer than a panel of exact
-// products.
+// Lists of row counts, one count per leaf (group of tokens). Some leaves are empty, and some are longer than a panel of
+// exact products.
 inline std::vector<std::vector<std::int64_t>> uneven_leaves() {
   return {{3, 0, 5, 1}, {0, 600, 7, 0, 520, 0}, std::vector<std::int64_t>(1100, 2)};
 }

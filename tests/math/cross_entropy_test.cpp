@@ -8,8 +8,8 @@ using namespace chorale;
 namespace {
 
 // The losses and gradients of rows of logits. The columns of the logits are split into parts, as tensor-parallel ranks split
-// the vocabulary. The maxima of the parts are reduced by max. The sums of exponentials are added, and so are the `hits` (the
-// logit of the target, or 0).
+// the vocabulary. The maxima of the parts are reduced by max. The sums of exponentials are added. The `hits` (the logit of
+// the target, or 0) are also added.
 struct Parts {
   Desk desk;
   std::vector<Tensor> logits;

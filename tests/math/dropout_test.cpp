@@ -8,7 +8,8 @@ using namespace chorale;
 TEST_CASE("dropout: random bits are the same in bulk and one by one") {
   const Random random{.seed = 0x123456789abcdef0u, .step = 5, .site = 9};
   for (const std::uint64_t first :
-       {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34) - 130})  // the last overflows the counter's lower half
+       {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34) - 130})  // the last index overflows the lower half of
+                                                                              // the counter
     for (const std::size_t count : {1u, 4u, 255u, 256u, 257u, 700u}) {
       std::vector<std::uint32_t> bits(count);
       random.fill_bits(first, bits);

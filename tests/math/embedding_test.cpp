@@ -61,7 +61,7 @@ TEST_CASE("embedding: rotary positions rotate pairs of queries and keys, and rot
       for (std::int64_t i = 0; i < width; ++i) CHECK(doubles(x)[2 * width + i] == doubles(start)[2 * width + i]);
       rotate(x, rotary, tokens, true, {1});
       CHECK(distance(doubles(x), doubles(start)) <= 2 * tolerance(dtype));
-      // The rotation of a single token is the same as that of the token in a longer tensor.
+      // The rotation of a single token is the same as the rotation of this token in a longer tensor.
       const Tensor last = copy_of(desk, start.narrow(7, 1));
       rotate(last, rotary, {.first_sample = 1, .sequence = 200, .first_token = 64, .tokens = 1}, false, {1});
       CHECK(same_bits(last, twice.narrow(7, 1)));

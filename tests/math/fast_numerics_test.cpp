@@ -109,7 +109,7 @@ TEST_CASE("exponentials are summed row by row, with the same bits on any number 
             [&] { return desk.filled({rows}, sum_type(dtype), NAN); },
             [&](const Tensor& sums, const Queue& q) { numerics->sum_exponentials(logits, maxima, sums, site, q); });
         REQUIRE(distance(fast, wanted) < sum_tolerance(dtype));
-        // The result of a single row is bit-identical to its result in a larger tensor.
+        // The result of a row alone is bit-identical to the result of this row in a larger tensor.
         const Tensor alone = desk.empty({1}, sum_type(dtype));
         numerics->sum_exponentials(logits.narrow(rows - 1, 1), maxima.narrow(rows - 1, 1), alone, site, {});
         REQUIRE(doubles(alone)[0] == fast.back());

@@ -1,5 +1,5 @@
-// Tests forced routings. Their choices are valid, depend only on block and position, and give experts the promised loads.
-// Weights and gradients are the same as if the router had made these choices.
+// Tests that the choices of forced routings are valid, depend only on block and position, and give experts the promised
+// loads. Weights and gradients must be the same as if the router had made these choices.
 #include "src/math/forced_routing.hpp"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ TEST_CASE("forced routing: weights are the router's, and a plan has the counts o
       const Tensor planned(nowhere, {tokens, experts}, DType::f32, Category::activations);
       const Routing plan = route(planned, rule, leaf, nowhere, {}, forced);
       if (capacity == 0) CHECK(plan.counts == run.counts);
-      const auto per_sequence = [&](const std::vector<std::int64_t>& counts) {  // [E, sequences]: any leaf may have drops
+      const auto per_sequence = [&](const std::vector<std::int64_t>& counts) {  // [E, sequences]: any leaf can have drops
         std::vector<std::int64_t> sums(counts.size() / static_cast<std::size_t>(s / leaf));
         for (std::size_t i = 0; i < counts.size(); ++i) sums[i / static_cast<std::size_t>(s / leaf)] += counts[i];
         return sums;

@@ -4,8 +4,8 @@
 //
 //   build/tests_run "how fast products of experts are"
 //
-// The products of experts and the single product are timed alternately. The time is the CPU time of this thread, so that
-// other programs affect it little.
+// The products of experts and the single product are timed alternately. The measured time is the CPU time of this thread,
+// which other programs hardly affect.
 #include <numeric>
 
 #include <chorale/clock.hpp>

@@ -1,5 +1,5 @@
-// Helpers for tests of kernels that work on rows or elements. They list the types to test, the tolerances relative to the
-// reference in double, and sizes that are not multiples of a SIMD vector.
+// Helpers for tests of kernels that work on rows or elements. The helpers list the types to test, the tolerances relative to
+// the reference in double, and sizes that are not multiples of a SIMD vector.
 #pragma once
 #include <cstring>
 
@@ -32,7 +32,7 @@ inline void put(const Tensor& tensor, std::int64_t i, double value) {
   });
 }
 
-// The name of a benchmark. It includes the number of bytes that the kernel reads and writes.
+// The name of a benchmark. The name includes the number of bytes that the kernel reads and writes.
 inline std::string moving(const char* kernel, const Tensor& x, std::int64_t bytes) {
   return std::string(kernel) + " " + name_of(x.dtype()) + " " + to_string(x.shape()) + ", " + std::to_string(bytes / 1000) +
          " kB";

@@ -47,7 +47,8 @@ inline std::vector<Case> cases() {
   return all;
 }
 
-// Adds to the rule the biases and token counts of the previous step. Before the first step, the counts are zeros.
+// Returns the rule, extended by the biases and the token counts of the previous step. Before the first step, the counts are
+// zeros.
 inline RoutingRule balanced(RoutingRule rule, bool before_first_step) {
   static Desk desk;
   rule.bias = desk.random({rule.experts}, DType::f32, 1);

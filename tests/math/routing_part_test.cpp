@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-// Copies the first `own` of every `s` rows.
+// Divides the rows into groups of `s` rows, and copies the first `own` rows of each group.
 Tensor first_of_each(Desk& desk, const Tensor& rows, std::int64_t s, std::int64_t own) {
   const Tensor some = desk.empty({rows.dim(0) / s * own, rows.dim(1)}, rows.dtype());
   for (std::int64_t sequence = 0; sequence < rows.dim(0) / s; ++sequence)

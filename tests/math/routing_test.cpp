@@ -300,7 +300,7 @@ TEST_CASE("routing: the capacity is rounded up once, and never exceeds the seque
   const RoutingRule tight{.experts = 8, .chosen = 2, .capacity = 0.5, .sequence = 16};  // two rows per expert and sequence
   CHECK(tight.most_rows(2, 16, 8) == 32);
   CHECK(tight.most_rows(2, 16, 2) == 8);
-  CHECK(tight.most_rows(2, 3, 2) == 8);  // parts have three tokens, which may all be kept
+  CHECK(tight.most_rows(2, 3, 2) == 8);  // each part has three tokens, all of which can be kept
   CHECK(tight.most_rows(2, 1, 2) == 4);
   const RoutingRule loose{.experts = 8, .chosen = 2, .capacity = 3, .sequence = 16};  // twelve rows per expert and sequence
   CHECK(loose.most_rows(2, 16, 8) == 64);

@@ -42,7 +42,7 @@ TEST_CASE("slots: the kernels give the reference's values, with the same bits on
         reference::take_rows(sizes, in.data(), weight.data(), place, rows_wanted.data());
         CHECK(distance(doubles(rows), rows_wanted) <= tolerance(dtype));
 
-        rows_wanted = doubles(rows);  // so that the next rounding to 16 bits does not hide this rounding
+        rows_wanted = doubles(rows);  // the next check then measures only the next rounding to 16 bits
         put_slots(rows, places, slots, queue);
         reference::put_slots(sizes, rows_wanted.data(), place, slots_wanted.data());
         CHECK(doubles(slots) == slots_wanted);

@@ -127,7 +127,7 @@ TEST_CASE("a limited pool's arena stores no more than the limit") {
     CHECK(stored(arena) <= 16 * megabyte);
     for (void* const block : blocks) pool.give_back(block, bytes);
   };
-  fill(786'432, 20);       // sizes like those of activations
+  fill(786'432, 20);       // typical sizes of activations
   fill(15 * megabyte, 1);  // the size of an embedding's gradient
   fill(3 * megabyte / 2, 10);
 }

@@ -1,4 +1,4 @@
-// A Memory that counts the blocks and bytes that it has handed out. Its capacity can be limited.
+// A Memory that counts the blocks and bytes that it has handed out. The capacity of this Memory can be limited.
 #pragma once
 #include "src/memory/memory.hpp"
 

@@ -32,7 +32,7 @@ std::uint16_t rounded_by_search(float value) {
       if (std::isfinite(static_cast<float>(small))) all.emplace_back(static_cast<float>(small), small.bits);
     }
     // Adds one value beyond the largest finite value. Numbers that round to the added value become infinity. The bit pattern
-    // of infinity directly follows that of the largest finite value.
+    // of infinity directly follows the bit pattern of the largest finite value.
     all.emplace_back(2 * all.back().first - all[all.size() - 2].first, static_cast<std::uint16_t>(all.back().second + 1));
     return all;
   }();

@@ -1,5 +1,5 @@
 // Tests the offline placement of blocks with random lifetimes. Two blocks must never use the same address at the same time,
-// and only little memory may be wasted.
+// and little memory is wasted.
 #include "src/memory/offline_placement.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool collide(const std::vector<Lifetime>& blocks, const std::vector<std::int64_t
   return false;
 }
 
-// The most bytes that are alive at the same time. Checks the start of every block.
+// Returns the maximum number of bytes that are alive at the same time. Checks the start of every block.
 std::int64_t most_alive(const std::vector<Lifetime>& blocks, std::int64_t alignment) {
   std::int64_t most = 0;
   for (const Lifetime& at : blocks) {
@@ -68,7 +68,8 @@ TEST_CASE("blocks placed offline never collide, and need little more than what l
   CHECK(sum / sets <= 1.02);
 }
 
-// A tape returns blocks in the reverse order of their requests. Such blocks fit without any waste.
+// A tape returns blocks in the reverse order of their requests. Blocks that are returned in this order fit without any
+// waste.
 TEST_CASE("nested lifetimes need exactly what lives at once") {
   for (std::int64_t depth = 1; depth <= 40; ++depth) {
     std::vector<Lifetime> blocks;

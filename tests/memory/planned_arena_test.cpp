@@ -1,5 +1,5 @@
 // Tests memory that is planned from the requests of the first step. In later steps, each block gets the same offset in one
-// contiguous arena. Requests that do not match the plan are served from other memory.
+// contiguous arena. Requests that do not match the plan are served by the inner memory.
 #include "src/memory/planned_arena.hpp"
 
 #include "src/memory/pool.hpp"

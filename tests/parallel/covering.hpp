@@ -1,6 +1,6 @@
-// Chooses the layouts for `make test` among all layouts of several numbers of ranks. If any layout has two given parts, then
-// so does a chosen layout. Parts are axes, the ZeRO stage, hpz, tp with or without sp, the pipeline schedule, and sizes that
-// are multiples of 3. `make test-all` uses all layouts.
+// Chooses the layouts for `make test` among all layouts of several numbers of ranks. If any layout has some pair of
+// features, a chosen layout has this pair too. Features are axes, the ZeRO stage, hpz, tp with or without sp, the pipeline
+// schedule, and sizes that are multiples of 3. `make test-all` uses all layouts.
 //
 //   dp2.tp2.z1    dp with tp, dp with z1, tp with z1, each of them without sp
 #pragma once
@@ -27,8 +27,8 @@ inline std::set<std::string> parts_of(const Layout& layout) {
   return parts;
 }
 
-// A layout is chosen if it has a pair of parts that no layout chosen before has. For each number of ranks, layouts with the
-// most parts are considered first.
+// A layout is chosen if it has a pair of features that no previously chosen layout has. For each number of ranks, layouts
+// with the most features are considered first.
 template <class LayoutsOf>
 std::vector<Layout> covering(std::initializer_list<int> worlds, LayoutsOf&& layouts_of) {
   std::vector<Layout> taken;

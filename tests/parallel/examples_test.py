@@ -1,6 +1,6 @@
-"""Builds the programs of examples/ as docs/library.md says, runs them on 1 to 4 ranks, and checks their output. The example
-that trains by hand must have the same losses as the library. Examples that are broken on purpose must fail, which tests the
-checks inside the examples."""
+"""Builds the programs of examples/ as docs/library.md describes, runs them on 1 to 4 ranks, and checks their output. The
+example that implements training by hand must have the same losses as the example that trains with the library. The test
+also breaks examples on purpose. The checks inside these examples must then fail."""
 import glob
 import json
 import os
@@ -130,7 +130,7 @@ class Examples(unittest.TestCase):
                 held, planned = map(float, re.search(r"held (\S+) MiB at most, (\S+) MiB were planned",
                                                      result.stdout).groups())
                 self.assertLessEqual(held, planned)
-                if "pp" not in layout:  # how long results are in transit between stages depends on the speed of both
+                if "pp" not in layout:  # with pp, the memory of results in transit depends on the speed of both stages
                     self.assertEqual(held, planned)
 
     @only_in_test_all("another compilation; the check of example 1 fails the same way")

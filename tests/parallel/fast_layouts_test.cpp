@@ -1,6 +1,6 @@
-// Fast numerics adds in a different order on every layout. So results are compared with a one-rank run within tolerances.
-// The comparison covers the first loss, every gradient tensor, the gradient norm and a later loss. Losses alone are not
-// enough, because Adam hides a constant factor in the gradient.
+// In fast numerics, the order of additions depends on the layout. So results are compared with a one-rank run within
+// tolerances. The comparison covers the first loss, every gradient tensor, the gradient norm and a later loss. Losses alone
+// are not enough, because Adam hides a constant factor in the gradient.
 #include <cmath>
 #include <functional>
 #include <sstream>
@@ -15,11 +15,11 @@ namespace {
 
 constexpr int many_steps = 30;
 
-// Results of a one-rank run: the first step with its gradients, and the losses of all steps.
+// Results of a one-rank run: the first step with the step's gradients, and the losses of all steps.
 struct Expected {
   StepResult first;
   std::vector<double> losses;
-  double norm = 0;  // norm of the gradients of the summed loss, not of the mean loss
+  double norm = 0;  // norm of the gradients of the summed loss (not the mean loss)
   std::map<std::string, std::vector<float>> gradients;
 };
 

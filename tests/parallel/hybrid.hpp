@@ -1,4 +1,4 @@
-// Helpers for tests of hybrid shards and of hpz.
+// Helpers for tests of hybrid sharding and of hpz.
 #pragma once
 #include "src/memory/memory.hpp"
 #include "tests/catch.hpp"
@@ -39,7 +39,7 @@ inline Seen seen_on(const Layout& layout, const TrainingOptions& options, const 
   return seen;
 }
 
-// One rank of a layout, without peers and with phantom memory.
+// A simulated rank of a layout, without peers and with phantom memory.
 struct Pretence {
   PhantomMemory nothing;
   VirtualClock still;

@@ -1,6 +1,6 @@
-// Tests hybrid shards. ZeRO shards among S ranks, and the axis rep repeats such groups R times. One group (R = 1) is plain
-// ZeRO. If each rank has all shards (S = 1), the layout is plain data parallelism, and results must be bit-identical to
-// plain data parallelism. In exact numerics, every hybrid layout is bit-identical to one rank.
+// Tests hybrid sharding. ZeRO shards among S ranks, and the axis rep repeats such groups R times. With one group (R = 1),
+// the layout is plain ZeRO. If each rank has all shards (S = 1), results must be bit-identical to plain data parallelism. In
+// exact numerics, every hybrid layout must be bit-identical to a one-rank run.
 #include "tests/parallel/hybrid.hpp"
 
 #include "parallel/plan/plan.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using test::odd_shape, test::seen_on, test::Pretence;
 
-// Renames the copies in the results as in a layout with replicas along rep. For example, "norm.gain@dp1.tp1" becomes
+// Renames copies in the results, as in a layout with replicas along the axis rep. For example, "norm.gain@dp1.tp1" becomes
 // "norm.gain@rep1.tp1".
 test::Seen along_rep(test::Seen seen) {
   for (auto& prints : seen.prints) {

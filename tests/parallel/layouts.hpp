@@ -1,6 +1,6 @@
-// Helpers for tests of layouts. They build a small model that fits many layouts, run the training of one rank of any mesh,
-// return the results of this rank, and compare two runs. Losses, gradient norms and fingerprints (hashes of the state) are
-// equal on all ranks. So each rank can compare them without communication.
+// Helpers for tests of layouts. The helpers build a small model that fits many layouts, train it on one rank of any mesh,
+// and compare the results of two runs. Losses, gradient norms and fingerprints (hashes of the state) are equal on all ranks.
+// So each rank can compare these results without communication.
 #pragma once
 #include "parallel/state/fingerprint.hpp"
 #include "src/data/sampler.hpp"
@@ -75,7 +75,7 @@ inline ReadSamples samples_of(const ModelShape& shape, bool packed = false) {
 struct Seen {
   std::vector<StepResult> steps;
   std::vector<std::map<std::string, std::uint64_t>> prints;
-  std::vector<std::vector<std::int64_t>> choices;  // choices of experts in each step: ChoiceCounts::numbers
+  std::vector<std::vector<std::int64_t>> choices;  // expert choice counts in each step (ChoiceCounts::numbers)
   double held_out = 0;
 
   void forget(std::ptrdiff_t first_steps) {
@@ -92,7 +92,7 @@ struct Seen {
   }
 };
 
-// The training of one rank, and its results so far.
+// The training of one rank, and the results of its steps so far.
 struct Run {
   SystemClock clock;
   Pool pool;
@@ -129,7 +129,7 @@ inline Seen train_alone(TrainingOptions options) {
   return train(options, Mesh(), host);
 }
 
-// Returns a description of the first difference, or "".
+// Returns a description of the first difference between two runs, or "".
 inline std::string difference(const Seen& one, const Seen& many) {
   const auto differs = [](double a, double b) {
     return a != b && !(a != a && b != b);
@@ -153,7 +153,7 @@ inline std::string difference(const Seen& one, const Seen& many) {
 }
 
 // Runs `body(mesh, memory)` on every rank of a layout. Each rank is a thread. The body returns an error text, or "". The
-// ranks pretend to be on the given hosts (Problem::hosts).
+// ranks appear to be on the given hosts (Problem::hosts).
 template <class Body>
 std::string on_thread_mesh(const Layout& layout, Body body, const std::vector<int>& hosts = {}) {
   const int ranks = static_cast<int>(layout.ranks());

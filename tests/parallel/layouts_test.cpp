@@ -38,7 +38,7 @@ TEST_CASE("exact numerics give the same bits of a model with experts on every la
     }
 }
 
-// With one replica, shards are whole tensors, but the code still handles shards separately.
+// With one replica, each shard is a complete bucket. The code is the same as for several shards.
 TEST_CASE("ZeRO with one replica trains the same model", "[threads]") {
   const test::Seen expected = test::train_alone(test::options_for("exact", {}));
   HostMemory host;
@@ -54,7 +54,8 @@ TEST_CASE("ZeRO with one replica trains the same model", "[threads]") {
     }
 }
 
-// A change of a run's options. Each is tested on layouts that handle the changed options in different code.
+// A change of a run's options. The code that handles the changed options depends on the layout, so each change is tested on
+// several layouts.
 struct Variation {
   const char* about;
   std::vector<const char*> layouts;

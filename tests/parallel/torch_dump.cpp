@@ -1,8 +1,8 @@
 // Trains ten steps of every preset whose name begins with "tiny", and three steps in f64 of models with experts. Writes the
-// results into files. torch_test.py compares them with results of PyTorch, and experiments/peers/transformers_models.py with
-// results of Hugging Face's transformers. Each model has a folder in $TEST_FOLDER. The folder contains `start` and `end`
-// (the parameters in Hugging Face's format), `gradient-N` for each step N from 0, and numbers.json (batches, losses and
-// logits).
+// results into files. torch_test.py compares these files with results of PyTorch. experiments/peers/transformers_models.py
+// compares them with results of Hugging Face's transformers library. Each model has a folder in $TEST_FOLDER. The folder
+// contains `start` and `end` (the parameters in the Hugging Face format), `gradient-N` for each step N from 0, and
+// numbers.json (batches, losses and logits).
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -64,8 +64,8 @@ void dump(const ModelShape& shape, DType dtype, int count, const std::filesystem
                      {"rate", result.rate},
                      {"tokens", result.tokens}});
   }
-  // The logits of one more text. A generator loads the exported parameters from `end`, is given the text token by token,
-  // and returns the logits after each token.
+  // The logits of one more text. A Generator loads the exported parameters from `end`, reads the text token by token, and
+  // returns the logits after each token.
   export_folder(folder / "end", o.shape, weights(training), dtype);
   Ledger ledger;
   Allocator memory(host, ledger);
@@ -102,7 +102,8 @@ void dump_experts(const std::filesystem::path& folder) {
   qwen.head = 10;
   qwen.qk_norm = true;
   qwen.epsilon = 1e-6;
-  qwen.experts = {.count = 6, .chosen = 3, .ffn = 24, .every = 2, .balance = 0.2};  // one block, so no mean over blocks
+  qwen.experts = {.count = 6, .chosen = 3, .ffn = 24, .every = 2, .balance = 0.2};  // only one block has experts, so there
+                                                                                    // is no mean over blocks
   dump(qwen, DType::f64, 3, folder / "qwen3-moe");
   qwen.experts.before_choice = true;
   qwen.experts.every = 1;

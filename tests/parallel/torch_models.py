@@ -1,10 +1,9 @@
-"""GPT-2, Llama, Mixtral and Qwen3-MoE in PyTorch, the reference for Chorale's models.
+"""PyTorch implementations of GPT-2, Llama, Mixtral and Qwen3-MoE, as the reference for Chorale's models.
 
-Parameters have the names and shapes of Hugging Face's folders.
+Parameters have the same names and shapes as in Hugging Face model folders.
 
-The code follows the published architectures. It uses the tensors of the folder unchanged. So the only conversion is in the
-exporter, which is under test.
-"""
+The code follows the published architectures. It uses the tensors of a folder unchanged. So only Chorale's exporter, which
+is under test, converts tensors."""
 import json, math, os, struct
 
 import numpy
@@ -32,7 +31,7 @@ def read_folder(folder):
 
 
 def causal(q, k, v):
-    """Plain causal attention for tensors [batch, heads, tokens, width]. It computes the full score matrix."""
+    """Plain causal attention for tensors [batch, heads, tokens, width]. The function computes the full score matrix."""
     t = q.shape[-2]
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     scores = scores.masked_fill(torch.triu(torch.ones(t, t, dtype=torch.bool), 1), float("-inf"))
@@ -74,7 +73,7 @@ def rotated(x, base):
 
 
 def experts(config, p, layer, x, routers):
-    """Every expert computes every token. Experts that a token did not choose have the weight zero."""
+    """Every expert computes every token. An expert that a token did not choose has weight zero for this token."""
     mixtral = config["model_type"] == "mixtral"
     block = layer + ("block_sparse_moe." if mixtral else "mlp.")
     gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
@@ -106,8 +105,8 @@ def router_losses(config, routers, balance, z):
 
 
 def llama(config, p, ids, routers):
-    """Llama, Mixtral and Qwen3-MoE. Appends to `routers` the router logits [sequences, tokens, E] of every block of
-    experts."""
+    """Llama, Mixtral and Qwen3-MoE. For each block with experts, appends the router logits [sequences, tokens, E] to
+    `routers`."""
     n, groups, eps = config["num_attention_heads"], config["num_key_value_heads"], config["rms_norm_eps"]
     norm = lambda x, name: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * p[name + ".weight"]
     dense = lambda x, name: x @ p[name + ".weight"].T

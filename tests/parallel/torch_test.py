@@ -1,4 +1,5 @@
-"""PyTorch trains the same model on the same batches. Losses, gradients of some steps, and the exported logits must agree."""
+"""Trains the same model on the same batches with PyTorch. Losses, gradients of some steps, and exported logits must agree
+with Chorale's results."""
 import json
 import os
 import sys

@@ -1,4 +1,5 @@
-// Tests functions that run in a child process and crash it. Also tests records that make libhdf5 crash.
+// Tests end_in_child(), which runs a function in a child process, with functions that crash. Also tests records that make
+// libhdf5 crash.
 #include "src/record/in_child.hpp"
 
 #include <csignal>
@@ -25,7 +26,7 @@ TEST_CASE("work in a child process may crash, loop or need too much memory") {
   CHECK(end_in_child(loop, 1) == "more than 1 s of computing");
 }
 
-// If such links were followed, the author of a record could make libhdf5 open any file.
+// If links to other files were followed, the author of a record could make libhdf5 open any file.
 TEST_CASE("links of a record that lead to other files are not followed") {
   const TemporaryFolder folder;
   const auto file = [&](const char* name) {
@@ -50,8 +51,8 @@ TEST_CASE("links of a record that lead to other files are not followed") {
 }
 
 // A record stores strings in an HDF5 heap. libhdf5 1.10 trusts the sizes in the heap's header and crashes on some wrong
-// sizes. Newer versions can refuse wrong sizes. With every version, this process must survive, and read either the correct
-// groups or none.
+// sizes. Newer versions can refuse wrong sizes. With every version, the process that runs the tests must survive, and must
+// read either the correct groups or none.
 TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
   const TemporaryFolder folder;
   {
@@ -66,7 +67,7 @@ TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
   REQUIRE(heap != std::string::npos);
   int refused = 0;
   for (std::size_t at = heap + 4; at < heap + 48; ++at) {
-    if (at >= heap + 24 && at < heap + 28) continue;  // with small sizes, libhdf5 1.10 loops until it is killed
+    if (at >= heap + 24 && at < heap + 28) continue;  // if these sizes are small, libhdf5 1.10 loops until it is killed
     for (const char wrong : {'\x00', '\x01', '\x7f', '\xff'}) {
       std::string bad = good;
       bad[at] = wrong;
@@ -79,7 +80,7 @@ TEST_CASE("a record whose heap has wrong sizes is read right or refused") {
       alive();
     }
   }
-  CHECK(refused > 0);  // at least one wrong size must be refused
+  CHECK(refused > 0);  // at least one of the wrong sizes must be refused
 }
 
 }  // namespace chorale::test

@@ -1,5 +1,6 @@
-"""A record survives its writer. If SIGKILL ends the writer at a random moment, no acknowledged row is lost, and stock
-h5dump opens the file. KILLS sets the number of kills (8, in `make test-all` 25), SEED chooses different moments."""
+"""Tests that a record survives the death of its writer. If SIGKILL ends the writer at a random moment, no acknowledged row
+may be lost, and the standard h5dump must open the file. KILLS sets the number of kills (default 8, in `make test-all` 25).
+SEED selects the moments."""
 import os
 import random
 import re
@@ -14,12 +15,12 @@ import numpy as np
 from programs import can_trace, chorale, finish, sample, spawn, start, tests_run, thorough, until
 from tally import Tally
 
-link, rename = "?link,?linkat", "?rename,?renameat,?renameat2"  # some architectures have only the newer calls
+link, rename = "?link,?linkat", "?rename,?renameat,?renameat2"  # some architectures have only the newer system calls
 
 
 def record_until(signal_number, seconds, folder):
-    """Starts the endless writer and sends it a signal after some seconds. Returns the acknowledged rows and the exit
-    code."""
+    """Starts a program that writes rows without end, and sends a signal to it after some seconds. Returns the number of
+    acknowledged rows and the exit code."""
     with open(os.path.join(folder, "said"), "w+") as said:
         writer = spawn([tests_run, "[endless-record]"], stdout=said, env={**os.environ, "TEST_FOLDER": folder})
         until(lambda: os.path.getsize(said.name) > 0, writer)
@@ -61,7 +62,7 @@ class Kills(unittest.TestCase):
         self.assertEqual(report.returncode, 0, report.stderr)
 
     def test_no_system_call_is_a_bad_moment_to_die(self):
-        """For many k, strace kills the writer at the k-th system call that changes the disk."""
+        """For many values of k, strace kills the writer in the k-th system call that changes the disk."""
         if not can_trace():
             self.skipTest("strace may not trace here")
         calls = f"pwrite64,{link},{rename},?unlink,?unlinkat,ftruncate,fsync,write"
@@ -79,8 +80,8 @@ class Kills(unittest.TestCase):
                     self.assertEqual(said, [])
 
     def test_a_disk_that_refuses_is_no_success(self):
-        """With each error, POINTS random calls fail, and so do all later calls of the same kind. Acknowledged rows must
-        survive."""
+        """For each kind of error, tries POINTS random points in time. From such a point on, all system calls of one kind
+        fail. Acknowledged rows must survive."""
         if not can_trace():
             self.skipTest("strace may not trace here")
         tally = Tally(self)

@@ -1,4 +1,4 @@
-"""Opens a record with stock readers: h5py, xarray with both engines, ncdump and h5dump."""
+"""Opens a record with standard readers: h5py, xarray with both engines, ncdump and h5dump."""
 import json
 import os
 import tempfile
@@ -37,8 +37,8 @@ class Readers(unittest.TestCase):
             self.assertEqual(opened["/"].attrs["jobsize"], 3)
             np.testing.assert_array_equal(train.step, np.arange(120))
             np.testing.assert_array_equal(train.loss, np.float32(5) / np.arange(1, 121, dtype=np.float32))
-            self.assertEqual(train.step.dtype, np.int64)       # not converted to floats
-            self.assertEqual(train.time.dtype, np.float64)     # not converted to a timedelta
+            self.assertEqual(train.step.dtype, np.int64)       # integers are not converted to floats
+            self.assertEqual(train.time.dtype, np.float64)     # times are not converted to a timedelta
             self.assertEqual(train.time.attrs["units"], "s")
             self.assertEqual(float(train.loss.sel(step=4)), 1.0)
             self.assertEqual(phases.phase_time.dims, ("step", "rank", "phase"))

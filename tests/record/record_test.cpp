@@ -91,7 +91,7 @@ TEST_CASE("a flush is due after 50 steps, 10 seconds or a long step") {
   CHECK_FALSE(recorder.due(99));
   for (int step = 51; step < 64; ++step) {
     clock.sleep(0.8);
-    CHECK(recorder.due(step) == (step == 63));  // due after 13 steps of 0.8 s
+    CHECK(recorder.due(step) == (step == 63));  // a flush is due after 13 steps of 0.8 s each
   }
   recorder.flush();
   clock.sleep(1);
@@ -108,7 +108,7 @@ TEST_CASE("readers see only flushed rows; an unfinished record is marked") {
     CHECK_FALSE(fs::exists(folder / "run.h5"));
     recorder.flush();
     for (std::int64_t i = 10; i < 15; ++i) recorder.append(train, train_row(i));
-    train.write();  // in the file image in memory, but not yet in the published file
+    train.write();  // the rows go to the file image in memory, not yet to the published file
     CHECK(Reader(folder / "run.h5").rows("/train") == 10);
     CHECK(named(Reader(folder / "run.h5").variables("/train"), "step").cells.size() == 10);
   }
@@ -154,8 +154,8 @@ TEST_CASE("a row that does not fit its table is refused") {
   const auto kept = Reader(recorder.file()).variables("/train");
   CHECK(named(kept, "step").cells == std::vector<std::string>{"0", "1"});
   CHECK(named(kept, "time").cells == std::vector<std::string>{"0", "0.25"});
-  CHECK_THROWS(recorder.table<TrainRow>({.group = "train", .rows = "step"}));   // the group exists
-  CHECK_THROWS(recorder.table<PhaseRow>({.group = "phases", .rows = "step"}));  // no dimension called rank
+  CHECK_THROWS(recorder.table<TrainRow>({.group = "train", .rows = "step"}));   // the group exists already
+  CHECK_THROWS(recorder.table<PhaseRow>({.group = "phases", .rows = "step"}));  // there is no dimension named rank
   recorder.dimension({.name = "rank", .size = 3});
   Table& phases = recorder.table<PhaseRow>(
       {.group = "more", .rows = "step", .dimensions = {{.name = "phase", .labels = {"forward", "backward"}}}});
@@ -251,7 +251,7 @@ TEST_CASE("a full disk is an error at the flush, not a silent loss") {
     CHECK_THROWS(recorder.flush());
     CHECK(Reader(folder / "run.h5").rows("/train") == 0);  // the published record is intact
     setrlimit(RLIMIT_FSIZE, &before);
-    CHECK_NOTHROW(recorder.flush());  // the rows stayed in memory, and now there is room
+    CHECK_NOTHROW(recorder.flush());  // the rows stayed in memory, and now the disk has space
     CHECK_NOTHROW(recorder.finish("ok"));
   }
   std::signal(SIGXFSZ, old_handler);
@@ -263,7 +263,7 @@ TEST_CASE("run folders are never overwritten, and `latest` is the newest") {
   const fs::path parent = folder / "deep" / "er";
   require_writable(parent);
   CHECK_FALSE(fs::exists(folder / "deep"));
-  VirtualClock clock;  // time stands still, so all folders get the same time
+  VirtualClock clock;  // the clock stands still, so all folder names have the same time
   std::vector<fs::path> folders;
   for (int i = 0; i < 5; ++i) folders.push_back(make_run_folder(parent, "train", clock));
   std::sort(folders.begin(), folders.end());

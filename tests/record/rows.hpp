@@ -1,4 +1,4 @@
-// The rows that tests of records write. The values follow simple formulas, so the Python tests can recompute the values.
+// The rows that the tests of records write. The values follow simple formulas, so the tests in Python can recompute them.
 #pragma once
 #include <filesystem>
 #include <string>

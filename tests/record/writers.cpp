@@ -1,5 +1,5 @@
-// Programs for the Python tests. One program writes a record with every kind of table. The other writes rows until it is
-// killed.
+// Two programs for the tests in Python. One program writes a record with every kind of table. The other program writes rows
+// until it is killed.
 #include <cstdio>
 
 #include "src/base/signals.hpp"
@@ -41,8 +41,8 @@ void write_sample_record(const std::filesystem::path& folder) {
 
 TEST_CASE("write a sample record into TEST_FOLDER", "[.sample-record]") { write_sample_record(needed("TEST_FOLDER")); }
 
-// Prints the number of acknowledged (flushed) rows on stdout. Acknowledged rows must never be lost. The program ends cleanly
-// when a signal asks it to stop.
+// Prints the number of acknowledged (flushed) rows on stdout. Acknowledged rows must never be lost. If a signal asks the
+// program to stop, it ends cleanly.
 TEST_CASE("record into TEST_FOLDER until killed", "[.endless-record]") {
   Signals signals;
   SystemClock clock;

@@ -1,6 +1,6 @@
-// Compares the file tier with a model in memory. The tests make random copies of any size and alignment, with both I/O
-// queues, and with a queue that transfers fewer bytes than requested. Further tests cover every way in which a disk can
-// fail.
+// Compares the file tier (tensors stored in a file) with a reference in memory. The tests make random copies of any size and
+// alignment, with both I/O queues, and with a queue that transfers fewer bytes than requested. Further tests cover every
+// kind of disk failure.
 #include "src/tier/file_tier.hpp"
 
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 namespace chorale {
 namespace {
 
-// Changes each request and executes it at once. Returns the newest request first. Counts the requests that are not returned
-// yet.
+// An I/O queue that changes each request and executes it immediately. The queue returns the newest request first, and counts
+// the requests that it has not returned yet.
 class ChangingQueue final : public IoQueue {
  public:
   using Change = std::function<void(IoRequest&)>;
@@ -50,7 +50,7 @@ class ChangingQueue final : public IoQueue {
   Change before_, after_;
 };
 
-// A page-aligned address with room for `bytes` bytes.
+// Page-aligned memory of `bytes` bytes.
 class OnPage {
  public:
   explicit OnPage(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes + FileTier::block)) {}
@@ -79,7 +79,7 @@ std::vector<std::byte> random_bytes(std::int64_t count, std::mt19937_64& random)
   return bytes;
 }
 
-// Copies, clears and reads ranges of a few tensors in random order. Returns the number of bytes compared.
+// Copies, clears and reads ranges of a few tensors in random order. Returns the number of compared bytes.
 std::int64_t compare_with_memory(FileTier& tier, int rounds) {
   std::mt19937_64 random(7);
   const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
@@ -131,11 +131,11 @@ TEST_CASE("a file tier keeps what is written, whatever the sizes and the alignme
   const test::TemporaryFolder folder;
   for (auto make : {uring_queue, plain_queue}) {
     std::unique_ptr<IoQueue> queue = make();
-    if (!queue) continue;  // this kernel refuses io_uring
+    if (!queue) continue;  // this kernel has no usable io_uring
     FileTier tier(folder.path(), std::move(queue));
     INFO(tier.about());
     CHECK(compare_with_memory(tier, 300) > 1'000'000);
-    CHECK(std::filesystem::is_empty(folder.path()));  // the file has no name
+    CHECK(std::filesystem::is_empty(folder.path()));  // the file of the tier has no name
   }
 }
 
@@ -208,8 +208,8 @@ TEST_CASE("errors of the disk end in three lines, and damaged bytes are noticed"
   CHECK(write_and_read(if_kind([](IoRequest&) {})) == "done");
 }
 
-// 20000 bytes are four complete blocks and a tail. The blocks are transferred in the background. The tail is transferred at
-// once and fails.
+// A copy of 20000 bytes consists of four complete blocks and a remainder. The blocks are transferred in the background. The
+// remainder is transferred immediately, and this transfer fails.
 TEST_CASE("no copy ends with an error while requests that use its memory are in flight") {
   const test::TemporaryFolder folder;
   OnPage here(20000);
@@ -229,7 +229,7 @@ TEST_CASE("no copy ends with an error while requests that use its memory are in 
   {
     const auto copy = tier.async_copy();
     CHECK_THAT(error_of([&] { copy->fetch(here.data(), there, 20000); }), says("Input/output error"));
-    CHECK(seen.in_flight() == 1);  // the copy's destructor waits for this request
+    CHECK(seen.in_flight() == 1);  // the destructor of `copy` waits for this request
   }
   CHECK(seen.in_flight() == 0);
   fails = false;
@@ -244,7 +244,7 @@ TEST_CASE("a request that the queue refuses to start is an error, and nobody wai
   auto queue = std::make_unique<ChangingQueue>(
       [&](IoRequest& r) {
         if (++starts == refuses) throw Error(Exit::runtime, "refused", "by the test", "none");
-        if (refuses == 3) r.bytes = 4096;  // the third request is for the remaining bytes
+        if (refuses == 3) r.bytes = 4096;  // the third request transfers the remaining bytes
       },
       nullptr);
   const ChangingQueue& seen = *queue;
@@ -288,7 +288,8 @@ TEST_CASE("if requests in flight cannot be waited for, the program ends with an 
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(Exit::runtime)));
 }
 
-// A new page is mapped at the address of the pinned page. Requests with this address must still reach the pinned page.
+// The test maps a new page at the address of a pinned page. I/O requests with this address must still access the pinned
+// page.
 TEST_CASE("io_uring reads and writes pinned memory without looking its pages up again, until it is released") {
   void* const at = mmap(nullptr, FileTier::block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(at != MAP_FAILED);
@@ -302,11 +303,12 @@ TEST_CASE("io_uring reads and writes pinned memory without looking its pages up 
   IoQueue* const queue = owned.get();
   const test::TemporaryFolder folder;
   FileTier tier(folder.path(), std::move(owned));
-  if (queue && queue->pin(at, FileTier::block)) {  // false if the kernel or its limits refuse to pin
+  if (queue && queue->pin(at, FileTier::block)) {  // false if the kernel or its limits do not allow pinning
     void* const there = tier.take(FileTier::block);
     tier.copy_in(there, at, FileTier::block);
     fresh_page(2);
-    CHECK_THROWS_AS(tier.copy_out(at, there, FileTier::block), Error);  // the 1s arrive in the pinned page, but `at` maps 2s
+    // The pinned page gets the 1s, but `at` now maps a page of 2s.
+    CHECK_THROWS_AS(tier.copy_out(at, there, FileTier::block), Error);
     CHECK(first() == 2);
     tier.release(at);
     tier.copy_out(at, there, FileTier::block);
@@ -314,7 +316,7 @@ TEST_CASE("io_uring reads and writes pinned memory without looking its pages up 
 
     REQUIRE(queue->pin(at, FileTier::block));
     fresh_page(3);
-    tier.copy_in(there, at, FileTier::block);  // writes the 1s of the pinned page, with the checksum of 3s
+    tier.copy_in(there, at, FileTier::block);  // writes the 1s of the pinned page, but the checksum of 3s
     tier.release(at);
     CHECK_THROWS_AS(tier.copy_out(at, there, FileTier::block), Error);
     tier.give_back(there, FileTier::block);
@@ -337,7 +339,7 @@ TEST_CASE("the CPU cannot read elements of a tensor in the tier") {
   CHECK_THROWS_AS(there.values<float>(), Error);
 }
 
-// A Memory that runs a check whenever a block is returned.
+// A Memory that runs a check each time a block is freed.
 class Watching final : public Memory {
  public:
   explicit Watching(std::function<void()> look) : look_(std::move(look)) {}

@@ -1,5 +1,5 @@
-// Tests windows over tensors of odd lengths, one in memory and one in a file. Sums over windows must include every element
-// once.
+// Tests windows (blocks of a tensor that are in memory one at a time) over tensors of odd lengths, one tensor in memory and
+// one in a file. Sums over windows must include every element exactly once.
 #include "src/tier/windows.hpp"
 
 #include <numeric>

@@ -1,13 +1,13 @@
 // A MappedOperation runs one collective of a group on mapped memory. The operation executes a Program (program.hpp), and
 // ranks show their progress on flag pages (flag_page.hpp).
 //
-// After its first run, an operation allocates no memory. Peers cannot map ordinary buffers. For ordinary buffers, the first
-// run allocates memory: bounce buffers in symmetric memory (places.hpp), programs of slices (slices.hpp), or space for data
-// that the kernel reads. If the vectors to be summed exceed the caches, the first run also allocates space for one piece of
-// the sum.
+// Only the first run of an operation allocates memory. Peers cannot map ordinary buffers, so for ordinary buffers, the first
+// run allocates bounce buffers in symmetric memory (places.hpp), programs of slices (slices.hpp), or memory for data that
+// the operating system copies. If the vectors to be summed exceed the caches, the first run also allocates memory for one
+// segment of the sum.
 //
-// Cost on two cores: a step whose data are ready takes some tens of ns in addition to the copy. A step also waits until the
-// peer's flag-page cache line is transferred from core to core.
+// Cost on two cores: a step whose data are ready takes some tens of ns in addition to the copy. In addition, a step waits
+// until the cache line of the peer's flag page is transferred from core to core.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/places.hpp"
@@ -30,17 +30,18 @@ class MappedOperation final : public Operation {
 
  private:
   struct Peer {
-    std::uint64_t known = 0, met = 0;  // the newest call and the newest part that the peer has begun, as far as known
+    std::uint64_t known = 0, met = 0;  // the newest call, and the newest part, that the peer is known to have begun
     const Slot* slot = nullptr;        // the current call's slot on the peer's flag page
     Whereabouts where = {};
-    std::byte* mapped[3] = {};  // indexed by Place: address of the peer's buffer in this process; null: not mapped
+    std::byte* mapped[3] = {};  // indexed by Place: this process's address of the peer's buffer; null if not mapped
   };
 
   bool go_on();
-  bool enter();  // occupies this call's slot; false: a member still uses the slot
-  bool agree();  // agrees with all ranks on whether to run in slices; false until all ranks have begun the call
+  bool enter();  // occupies this call's slot; returns false if another member still uses the slot
+  // Decides together with all ranks whether to run in slices. Returns false until all ranks have begun the call.
+  bool agree();
   void begin(const CallPart& part, std::int64_t first);
-  bool meet(int rank);  // whether `rank` has begun this part; throws if it made a different call
+  bool meet(int rank);  // whether `rank` has begun this part; throws if `rank` made a mismatched call
   bool has_happened(const Event& event);
   bool all_happened(const std::vector<Event>& events);
   bool ready(const Action& action);
@@ -49,15 +50,15 @@ class MappedOperation final : public Operation {
   void sum(const Action& action);
   void read(const Spot& spot, std::int64_t first, std::int64_t count, void* into);
   void copy(void* to, const void* from, std::int64_t bytes) const;
-  void publish(std::size_t a);  // marks step a as done; peers see the mark immediately, or after flush() if it is in word 0
+  void publish(std::size_t a);  // marks step `a` as done; peers see marks in word 0 after flush(), others at once
   void flush();
   bool finish();
   void leave();
   int awaited_by(const Action& action);
 
-  const std::byte* seen(const Spot& spot) const;  // address of a spot of any rank; null: not mapped
+  const std::byte* seen(const Spot& spot) const;  // address of a spot in the memory of any rank, or null if it is not mapped
   std::byte* own(const Spot& spot) const { return places_.of(spot.place) + spot.first * element_; }
-  std::byte* there(const Spot& spot) const {  // address of a mapped spot of a different rank
+  std::byte* there(const Spot& spot) const {  // address of a mapped spot in a different rank's memory
     const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
     const int which = static_cast<int>(spot.place);
     return other.mapped[which] + (spot.first + (other.where.stays[which] ? 0 : first_)) * element_;
@@ -69,13 +70,13 @@ class MappedOperation final : public Operation {
   MappedGroup& group_;
   const Plan plan_;
   const std::int64_t element_;
-  const bool streams_;  // use non-temporal stores: the data of all ranks exceed the last-level cache
+  const bool streams_;  // whether stores are non-temporal, because the data of all ranks exceed the last-level cache
   const CallPart whole_;
   Slices slices_;
   BufferPlaces places_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
-  std::vector<std::uint64_t> words_;  // this part's words on this rank's flag page
+  std::vector<std::uint64_t> words_;  // copies of the words that show this part's steps on this rank's flag page
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Buffer room_;

@@ -45,8 +45,8 @@ void BufferPlaces::copy_in(std::int64_t first, const Problem& part) {
   std::memcpy(place_[input], at(input, first), static_cast<std::size_t>(part.input_count() * element_));
 }
 
-// If the call is out of place and all vectors together exceed the caches, the caller's vector is not in the caches. For such
-// calls, this function uses non-temporal stores.
+// If a call is out of place and all its vectors together exceed the caches, the caller's vector is not in the caches. For
+// such a call, this function uses non-temporal stores.
 void BufferPlaces::copy_out(std::int64_t first, const Problem& part) {
   std::byte* vector = at(output, first);
   if (streams_)

@@ -1,10 +1,10 @@
 // Decides how peers access a rank's buffers in a call. Peers access mapped buffers directly. Ordinary buffers are not
-// mapped: either the kernel reads them for a peer, or they are copied to and from a bounce buffer in symmetric memory. The
-// first call that needs a bounce buffer allocates the bounce buffer.
+// mapped. For these buffers, either the operating system copies the data to a peer, or this rank copies the data to and from
+// a bounce buffer in symmetric memory. A bounce buffer is allocated when a call first needs it.
 //
 //   buffer                                         peers access
 //   mapped                                         the buffer
-//   ordinary, in a call that is cut into slices    a bounce buffer of one slice (so all ranks run the call in slices)
+//   ordinary, in a call that runs in slices        a bounce buffer of one slice (so all ranks run the call in slices)
 //   ordinary, other calls, up to copied_up_to      a bounce buffer of the complete vector
 //   ordinary, other calls, larger                  the buffer, through the kernel; or a bounce buffer if that is forbidden
 #pragma once
@@ -16,11 +16,12 @@ namespace chorale::mapped {
 constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(Place::output);
 constexpr int scratch = static_cast<int>(Place::scratch);
 
-struct Whereabouts {     // the information about a rank's buffers that peers get
+struct Whereabouts {     // tells peers where a rank's buffers are
   Location location[3];  // locations of input, output and scratch
-  bool stays[3];         // true: all slices use this location, one after another; false: slices are stored consecutively
-                         // from here
-  bool in_slices;        // this rank's buffers are ordinary, so the call must run in slices
+  // True: every slice uses this location. False: this is the location of the first slice, and each slice lies directly
+  // behind the previous slice.
+  bool stays[3];
+  bool in_slices;  // this rank's buffers are ordinary, so the call must run in slices
 };
 
 class BufferPlaces {
@@ -32,9 +33,9 @@ class BufferPlaces {
     vector_[output] = run.output;
   }
   const Whereabouts& find();  // decides how peers access this rank's buffers in this run
-  // Call take_in when a part that starts at element `first` begins, and give_back when the part is over. If there are bounce
-  // buffers, take_in copies the part's input to its bounce buffer, and give_back copies the part's output to the caller's
-  // buffer.
+  // Call take_in when a part begins, with the part's first element `first`, and give_back when the part has completed. If
+  // there are bounce buffers, take_in copies the part's input to its bounce buffer, and give_back copies the part's output
+  // to the caller's buffer.
   void take_in(std::int64_t first, const Problem& part) {
     for (const int which : {input, output})
       if (!where_.stays[which]) place_[which] = at(which, first);

@@ -35,7 +35,7 @@ class Compiler {
   const Schedule& schedule() const { return ranks_[index(rank_)]; }
   const Step& step(int rank, int s) const { return ranks_[index(rank)].steps[index(s)]; }
 
-  // The i-th send step from a to b matches the i-th receive step of b from a.
+  // The i-th send step from rank a to rank b matches the i-th receive step of rank b from rank a.
   void match() {
     std::map<std::pair<int, int>, std::vector<int>> sends;
     outgoing_.resize(ranks_.size());
@@ -68,8 +68,8 @@ class Compiler {
     return sum;
   }
 
-  // Returns the offset of a send's data in the staging buffer on the sender's flag page, or −1 if data are not staged. This
-  // buffer holds the data of all of the sender's sends, one after another.
+  // Returns the offset of a send's data in the staging buffer on the sender's flag page, or −1 if data are not staged. The
+  // staging buffer holds the data of all sends of the sender, one after another.
   std::int64_t stage_place(int sender, int s) const {
     if (!program_.staged) return -1;
     std::int64_t sum = 0;
@@ -95,13 +95,13 @@ class Compiler {
       action.events.push_back({message.sender, message.sender_step});
       action.from.push_back(sent(message));
     }
-    if (step.kind == Kind::recv_reduce)  // rank order, including this rank's contribution
+    if (step.kind == Kind::recv_reduce)  // sorts all addends by rank, including this rank's addend
       std::sort(action.from.begin(), action.from.end(), [](const Spot& a, const Spot& b) { return a.rank < b.rank; });
     return action;
   }
 
-  // Whether the sender may write to the receiver's target while `maker` runs. The maker is the recv_reduce that produces the
-  // sent data; −1 if there is none.
+  // Whether the sender may write to the receiver's target while step `maker` runs. The step `maker` is the recv_reduce that
+  // produces the sent data, or −1 if there is none.
   bool can_be_written(const MappedMessage& message, int maker) const {
     const Step& sender = step(message.sender, message.sender_step);
     const Step& receiver = step(message.receiver, message.receiver_step);
@@ -110,8 +110,8 @@ class Compiler {
     if (maker < 0) return false;
     const Problem& problem = ranks_[index(message.receiver)].problem();
     const auto& made_from = incoming_[index(message.sender)][index(maker)];
-    // Earlier steps of the receiver may access the target. Writing is safe if only the maker still reads the target, because
-    // the maker reads each element before it writes that element.
+    // Earlier steps of the receiver could access the target. Writing is safe if only the maker still reads the target,
+    // because the maker reads each element before it writes that element.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
       const Step& other = step(message.receiver, before);
       const auto& readers = outgoing_[index(message.receiver)][index(before)];
@@ -152,7 +152,7 @@ class Compiler {
   }
 
   // Determines which steps the flag page shows, and for which receiving steps this rank waits. Call this function after
-  // merge_sends(), which decides which data senders write.
+  // merge_sends(). merge_sends() decides which data are written by senders.
   void finish(int s) {
     Action& action = program_.actions[index(s)];
     action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !program_.staged);

@@ -1,8 +1,8 @@
-// A Reach is the way in which a rank accesses another rank's memory: through a mapping if there is one, otherwise by a copy
-// that the kernel makes.
+// Through a Reach, a rank accesses the memory of other ranks. A Reach uses mappings for symmetric memory, and copies by the
+// operating-system kernel for ordinary memory.
 //
-// A Location is an address in the memory of one rank, the owner, in a form that all ranks understand. In symmetric memory, a
-// Location is an offset; in ordinary memory, it is the owner's virtual address.
+// A Location represents an address in the memory of one rank (the owner) so that all ranks can interpret it. In symmetric
+// memory, a Location is an offset; in ordinary memory, a Location is the owner's virtual address.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -19,13 +19,13 @@ class Reach {
  public:
   virtual ~Reach() = default;
   virtual Location locate(const void* mine) const = 0;
-  virtual void* map(int world_rank, Location location) const = 0;  // address in this process; null: not mapped
+  virtual void* map(int world_rank, Location location) const = 0;  // address in this process, or null if it is not mapped
   virtual bool can_read() const = 0;                               // whether read() works for ordinary memory of all ranks
   virtual void read(int world_rank, Location from, void* into, std::int64_t bytes) const = 0;
   virtual Allocator& memory() = 0;
 
-  // Some calls can be split into slices (slices.hpp). They copy ordinary buffers through symmetric memory in slices of this
-  // size, which stay in the L2 cache.
+  // Some calls can be split into slices (slices.hpp). These calls copy ordinary buffers through symmetric memory in slices
+  // of this size. A slice stays in the L2 cache.
   std::int64_t slice_bytes = 512 << 10;
 
   // Calls that cannot be split into slices copy an ordinary buffer of up to this size to symmetric memory and back. Up to

@@ -1,8 +1,7 @@
-// Implements the access of ranks to each other's memory on one host (reach.hpp). Each rank has an arena, which is memory
-// that all other ranks map. If the system allows it, a rank can also read ordinary memory of another rank by
-// process_vm_readv. A rank alone cannot test whether the system allows process_vm_readv on other processes. So the rank
-// tests the system call on its own process. The rank also reads Yama's ptrace_scope, which says whether the system call
-// works on other processes.
+// Implements Reach (reach.hpp): ranks of one host access each other's memory. Each rank has an arena, which is memory that
+// all other ranks map. If the system allows it, a rank can also read ordinary memory of another rank by process_vm_readv. A
+// rank alone cannot test process_vm_readv on other processes. So the rank tests process_vm_readv on its own process. The
+// rank also reads Yama's ptrace_scope, which says whether the kernel allows process_vm_readv on other processes.
 #include "collectives/backends/mapped/shared_reach.hpp"
 
 #include <fmt/format.h>
@@ -27,9 +26,9 @@ namespace chorale::mapped {
 namespace {
 
 // Returns the size of an arena in bytes. By default, an arena is as large as the machine's memory, because untouched pages
-// cost nothing. But if the address space is limited (ulimit -v), a rank needs addresses for the arenas of all ranks, its
-// libraries and its heap. With such a limit, the arenas share half of the free addresses of the rank that has the fewest
-// free addresses.
+// cost nothing. If the address space is limited (ulimit -v), the address space of a rank must hold the arenas of all ranks,
+// the rank's libraries and the rank's heap. With such a limit, the arenas together occupy at most half of F, where F is the
+// minimum over all ranks of the free address space.
 std::int64_t arena_bytes(const mpi::Runtime& host) {
   constexpr std::int64_t fewest = 16 << 20;
   const std::int64_t left = free_addresses(), each = left < 0 ? memory_bytes() : left / 2 / host.size();
@@ -43,13 +42,13 @@ std::int64_t arena_bytes(const mpi::Runtime& host) {
   return least;
 }
 
-// Peers map a rank's arena and find data in the arena by offset. Memory outside the arena is ordinary memory, and only the
-// kernel can read it for a peer.
+// Peers map a rank's arena and find data in the arena by offset. Memory outside the arena is ordinary memory. A peer can
+// read ordinary memory only through the kernel.
 class SharedReach final : public Reach {
  public:
   SharedReach(const mpi::Runtime& runtime, bool can_read)
       : arena_(arena_bytes(runtime)), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process; has no effect if Yama is off
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process's memory; has no effect if Yama is off
     const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
     mpi::polling_barrier(runtime.world());
@@ -75,7 +74,7 @@ class SharedReach final : public Reach {
   }
   bool can_read() const override { return can_read_; }
   void read(int rank, Location from, void* into, std::int64_t bytes) const override {
-    while (bytes > 0) {  // the kernel may copy less than requested
+    while (bytes > 0) {  // the kernel can copy fewer bytes than requested
       const iovec local{into, static_cast<std::size_t>(bytes)};
       const iovec remote{std::bit_cast<void*>(from), static_cast<std::size_t>(bytes)};
       const ssize_t got = process_vm_readv(processes_[static_cast<std::size_t>(rank)], &local, 1, &remote, 1, 0);

@@ -5,7 +5,7 @@
 //
 //   buffers       | slice 0 | slice 1 | slice 2 | … | tail |      ordinary memory on at least one rank
 //                      ⇅
-//   bounce buffer |  slice  |                                     symmetric memory, which all slices use in turn
+//   bounce buffer |  slice  |                                     symmetric memory, reused by every slice
 #pragma once
 #include <memory>
 
@@ -14,12 +14,12 @@
 
 namespace chorale::mapped {
 
-// A part of a run: the complete call or one of its slices.
+// A part of a call: either the complete call or one slice of the call.
 struct CallPart {
   CallPart(const Plan& plan, std::int64_t stage_elements);
   Problem problem;
   Program program;
-  std::size_t most_sources = 1, most_targets = 1;  // the largest numbers of sources and targets of an action
+  std::size_t most_sources = 1, most_targets = 1;  // the maximum numbers of sources and of targets of an action
 };
 
 class Slices {
@@ -30,7 +30,7 @@ class Slices {
   std::int64_t number() const { return number_; }  // number of slices
   std::int64_t first(std::int64_t slice) const { return slice * each_; }
   std::int64_t each() const { return each_; }  // elements per slice; the last slice may be shorter
-  const CallPart& part(std::int64_t slice);    // compiles the part at the first request
+  const CallPart& part(std::int64_t slice);    // compiles the part when it is first requested
 
  private:
   const Plan& plan_;

@@ -14,8 +14,8 @@
 namespace chorale {
 namespace {
 
-// Returns a hash of a group's id, its members, and the members' numbers for the group. A rank is never in two groups with
-// the same members and numbers.
+// Returns a hash of three values: the group's id, its members, and the number that each member has assigned to the group. A
+// rank is never in two groups with the same members and numbers.
 std::uint64_t incarnation_of(const Membership& group) {
   std::uint64_t hash = group.id;
   for (std::size_t i = 0; i < group.members.size(); ++i)
@@ -56,7 +56,8 @@ void CallAgreement::examine() {
   control_.listen();
   auto& inbox = control_.inbox();
   for (auto message = inbox.begin(); message != inbox.end();) {
-    // If a peer asks about a call that this rank has not made yet, the question is kept until this rank makes that call.
+    // If an `ask` message is about a call that this rank has not made yet, the message is kept until this rank makes that
+    // call.
     const bool is_early = message->kind == ControlMessage::Kind::ask && calls_.calls() < message->sequence;
     if (message->to != own_ || is_early || message->kind == ControlMessage::Kind::news) {
       ++message;
@@ -132,10 +133,10 @@ void CallAgreement::close() noexcept {
   if (!std::exchange(has_closed_, true)) send_all(message(ControlMessage::Kind::closed));
 }
 
-// Throws if a peer left the group before it made call `sequence`. A farewell alone is not an error, because a farewell may
-// overtake the sender's last data messages. So this function compares the numbers of calls. A peer sends the farewell of a
-// pair before the farewell of the parent group. If a peer left the parent group without a farewell for the pair, the peer
-// never created the pair and sent no messages on the pair.
+// Throws if a peer left the group before the peer made call `sequence`. A farewell alone is not an error, because a farewell
+// can overtake the sender's last data messages. So this function compares `sequence` with the number of calls in the
+// farewell. A peer sends the farewell of a pair before the farewell of the parent group. If a peer left the parent group
+// without a farewell for the pair, the peer never created the pair and sent no messages in the pair.
 void CallAgreement::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);
@@ -148,7 +149,7 @@ void CallAgreement::refuse_after_farewell(std::uint64_t sequence) const {
     throw_left(other, 0, control_.rank(), sequence, calls_.words_of(sequence));
 }
 
-// On a pair, the receiver has waited for every message of the sender, so no calls are left to compare.
+// In a pair, the receiver has waited for every message of the sender, so no calls are left to compare.
 void CallAgreement::leave() {
   send_all(message_about(ControlMessage::Kind::farewell, calls_.calls()));
   if (is_pair()) return;

@@ -16,11 +16,11 @@ class MpiControlChannel final : public ControlChannel {
     mpi::check(PMPI_Comm_rank(comm_.get(), &rank_));
   }
 
-  // MPI may still be sending some messages, so the memory of these messages is never freed. If no rank receives a message,
+  // MPI might still be sending some messages, so the memory of these messages is never freed. If no rank receives a message,
   // the message stays queued in MPI. MPICH would deliver such a message to a later communicator with the same context id.
   // MPICH reuses a context id only after all ranks have freed the old communicator. So a rank that has sent messages does
-  // not free the communicator, unless the rank has received all messages sent to it. If the rank has received all messages,
-  // all groups ended without an error, and no message is left in MPI.
+  // not free the communicator, unless the rank has received all messages sent to it. If the rank has received all messages
+  // sent to it, all groups ended without an error, and no message is left in MPI.
   ~MpiControlChannel() override {
     if (has_sent_ && !has_received_all_) comm_.release();
     drop_sent();
@@ -36,7 +36,7 @@ class MpiControlChannel final : public ControlChannel {
       Sent& sent = sent_.emplace_back(Sent{message, MPI_REQUEST_NULL});
       has_sent_ = true;
       PMPI_Isend(&sent.message, sizeof(ControlMessage), MPI_BYTE, to, tag, comm_.get(), &sent.request);
-    } catch (const std::exception&) {  // out of memory: the peers' waits end by their timeouts
+    } catch (const std::exception&) {  // out of memory: the waits of the peers end by timeout
     }
   }
 

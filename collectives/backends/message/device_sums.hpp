@@ -5,7 +5,7 @@
 //   caller's stream       … [ kernel ]──event              once completed, caller_is_through(): messages may use the buffers
 //   stream of all sums    … [ sum of step 3 ]──event──[ sum of step 5 ]──event      in the order of put()
 //
-// All events are created together with the operation, one event for each sum or copy. So a run creates no events.
+// All events are created when the operation is created, one event for each sum or copy. So a run creates no events.
 #pragma once
 #include <memory>
 #include <optional>
@@ -23,11 +23,11 @@ struct DirectDevice {
   std::shared_ptr<void> stream;
   Queue queue() const { return {.device = memory->kernels(), .stream = stream.get()}; }
 };
-// Returns nothing if the library does not accept device pointers, or if there are no kernels for the device.
+// Returns nothing if the communication library does not accept device pointers, or if Chorale has no kernels for the device.
 std::optional<DirectDevice> direct_device(bool library_takes_it, const std::shared_ptr<Memory>& memory);
 
-// Throws if a sum of the plan has more addends than one kernel accepts. A sum can have too many addends only in algorithms
-// that add the data of all ranks in one step.
+// Throws if a sum of the plan has more addends than one kernel accepts. Only algorithms that add the data of all ranks in
+// one step can have too many addends.
 void require_few_addends(const Plan& plan, const MessagePlan& flat);
 
 class DeviceSums {
@@ -35,11 +35,11 @@ class DeviceSums {
   DeviceSums(DirectDevice device, const Plan& plan, const MessagePlan& flat);
 
   void follow_caller();            // records an event after all work that the caller has enqueued
-  bool caller_is_through() const;  // whether that event has completed
+  bool caller_is_through() const;  // whether the event of follow_caller() has completed
   void put(int step, void* to, std::span<const void* const> addends);  // enqueues the sum or copy of a step
   bool over(int step) const;                                           // whether the sum or copy of a step is complete
-  // Call this function when all steps are over. For an average, the function enqueues the division, and returns true once
-  // the division is complete. For other operators, it returns true immediately.
+  // Call this function when all steps have completed. For an average, divided() enqueues the division, and returns true once
+  // the division is complete. For other operators, divided() returns true immediately.
   bool divided(void* output);
 
  private:

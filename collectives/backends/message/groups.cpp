@@ -34,7 +34,7 @@ class Grouping {
   std::vector<MessageGroup> of(int rank) const {
     const auto& steps = ranks_[index(rank)].steps;
     std::map<int, MessageGroup> groups;
-    std::vector<int> first{0};  // indexed by step: index of its first message
+    std::vector<int> first{0};  // indexed by step: index of the step's first message
     for (std::size_t s = 0; s < steps.size(); ++s) {
       first.push_back(first.back() + static_cast<int>(steps[s].peers.size()));
       const bool is_done_here = steps[s].kind != Kind::send && steps[s].kind != Kind::recv;
@@ -59,7 +59,7 @@ class Grouping {
  private:
   int& left(int rank, int step) { return left_[index(rank)][index(step)]; }
 
-  // Returns the number of the group after which all predecessors of a step are over.
+  // Returns the number of the group after which all predecessors of a step have completed.
   int ready(int rank, int step) const {
     int latest = 0;
     for (const int before : ranks_[index(rank)].steps[index(step)].after) {
@@ -103,7 +103,7 @@ class Grouping {
     return moved;
   }
 
-  // A step is over when its last message is over.
+  // A step has completed when its last message has completed.
   void finish(int rank, int step, int group) {
     int& latest = latest_[{rank, step}];
     latest = std::max(latest, group);

@@ -1,5 +1,5 @@
-// A CallHistory records the calls that a rank has made on one group: the number of calls, and the descriptions and histories
-// of the newest 64 calls. A history is a hash that is equal on all ranks that have made the same calls so far.
+// A CallHistory records the calls that a rank has made in one group. It holds the number of calls, and the descriptions and
+// histories of the newest 64 calls. A history is a hash that is equal on all ranks that have made the same calls so far.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,9 +22,9 @@ class CallHistory {
   }
 
   std::uint64_t calls() const { return calls_; }
-  std::uint64_t of(std::uint64_t sequence) const;      // the history up to this call; 0: too old, or not compared
+  std::uint64_t of(std::uint64_t sequence) const;      // the history up to this call, or 0 if it is too old or not compared
   std::string words_of(std::uint64_t sequence) const;  // describes this call and the previous call
-  void compare(const ControlMessage& message) const;   // throws if the sender's call differs
+  void compare(const ControlMessage& message) const;   // throws if the sender's call does not match
   [[noreturn]] void differs(int peer, std::uint64_t sequence, const std::string& theirs) const;
 
  private:

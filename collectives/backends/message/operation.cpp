@@ -62,7 +62,7 @@ void MessageOperation::examine() {
   watch_.examine();
 }
 
-// Returns the peer of a message in flight. Receives take precedence over sends.
+// Returns the peer of an unfinished receive, or if there is none, the peer of an unfinished send.
 int MessageOperation::awaits() {
   int sends_to = -1;
   if (steps_left_ == 0) return sends_to;
@@ -114,8 +114,8 @@ void MessageOperation::post(int s) {
   if (under_way == 0) finish(s);
 }
 
-// Called when the messages of step s are over. Performs the step's sum or copy, if there is one. On a device, this function
-// only enqueues the sum or copy, which completes later.
+// Called when the messages of step s have completed. Performs the step's sum or copy, if there is one. On a device, this
+// function only enqueues the sum or copy, which completes later.
 void MessageOperation::finish(int s) {
   const FlatStep& step = flat(s);
   if (step.kind == Kind::send || step.kind == Kind::recv) return end(s);

@@ -1,11 +1,11 @@
-// Runs any schedule over a backend that sends messages. A step may begin when the steps that it waits for are over. All
-// steps that may begin are started immediately. Receives start first, so that incoming messages find their buffers.
+// Runs any schedule over a backend that sends messages. A step may begin when the steps that it waits for have completed.
+// All steps that may begin are started immediately. Receives start first, so that incoming messages find their buffers.
 //
 //   start → post receives, sends → local sums and copies → progress: messages over → steps over → post the released steps
 //
 // A run allocates nothing, and progress() costs O(messages in flight). With a CUDA-aware library, reductions of device
-// buffers run on the GPU and are polled (device_sums.hpp). If reductions run on the GPU, a reducing step is over only when
-// the GPU has completed the reduction.
+// buffers run on the GPU and are polled (device_sums.hpp). If reductions run on the GPU, a reducing step has completed only
+// when the GPU has completed the reduction.
 #pragma once
 #include <array>
 #include <memory>
@@ -29,7 +29,7 @@ class Messenger {
   virtual std::span<const int> progress() = 0;      // messages that have completed since the last call
   virtual void examine() {}                         // called after a while without progress; throws if it detects an error
 
-  // These functions are called after an error, like their counterparts in Operation.
+  // These functions are called after an error, like abandon(), may_be_written() and may_be_read() in Operation.
   virtual void cancel() noexcept {}                       // cancels unmatched receives, but no sends
   virtual bool is_receiving() noexcept { return false; }  // whether a receive is still in flight
   virtual bool is_sending() noexcept { return false; }    // whether a send is still in flight
@@ -74,20 +74,23 @@ class MessageOperation final : public Operation {
   std::span<const void* const> addends_of(const FlatStep& step);
 
   MessagePlan plan_;
-  std::unique_ptr<DeviceSums> sums_;  // null: the buffers are on the host; otherwise the workspace is on the device too
-  Buffer workspace_;                  // outlives messenger_, because messages may still write here after an error
+  std::unique_ptr<DeviceSums> sums_;  // null if the buffers are on the host; otherwise the workspace is on the device too
+  // Outlives messenger_, because after an error, messages can still write to the workspace.
+  Buffer workspace_;
   std::unique_ptr<Messenger> messenger_;
   CallWatch watch_;
   std::array<std::byte*, 3> bases_{};
-  std::vector<int> waits_, under_way_;  // indexed by step: how many releases, and how many messages, it waits for
-  std::vector<std::uint8_t> posted_;    // indexed by message: whether the message is in flight (posted and not completed)
+  // For each step, the number of steps that must still release it, and the number of its messages that are under way.
+  std::vector<int> waits_, under_way_;
+  std::vector<std::uint8_t> posted_;  // indexed by message: whether the message is in flight (posted and not completed)
   std::vector<const void*> addends_;
   Line receives_, sends_, locals_, summing_;
   int steps_left_ = 0;
   std::uint64_t moved_ = 0;
 };
 
-// Creates a plan's operation. Carrier is a subclass of Messenger; its constructor takes `line` as the first arguments.
+// Creates a plan's operation. Carrier is a subclass of Messenger. The arguments `line` are passed to the constructor of
+// Carrier before the other arguments.
 template <class Carrier, class... Line>
 std::unique_ptr<Operation> over_messages(CallAgreement& agreement, const Plan& plan, Allocator workspace,
                                          const std::optional<DirectDevice>& device, Line&&... line) {

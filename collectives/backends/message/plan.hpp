@@ -34,11 +34,11 @@ struct Indices {  // a range of one of the plan's arrays
 
 struct FlatStep {
   Kind kind = Kind::send;
-  Indices messages, addends;  // `addends` are indices in `spots`: the addends in order, or a copy's source
+  Indices messages, addends;  // `addends`: a range of `spots`, with the addends in order, or with a copy's source
   BufferAddress dst;
   std::int64_t count = 0;  // number of elements at dst
-  int waits = 0;           // number of releases that this step needs before it may begin
-  Indices over, posted;    // in `released`: steps to release when this step is over, or when its messages are posted
+  int waits = 0;           // number of times that other steps must release this step before it begins
+  Indices over, posted;    // in `released`: steps to release when this step has completed, or when its messages are posted
 };
 
 struct MessagePlan {
@@ -52,7 +52,7 @@ struct MessagePlan {
   std::vector<int> released;  // steps that other steps release (FlatStep::over and posted)
   std::vector<int> peers;     // all peers, each listed once
   std::int64_t workspace_bytes = 0;
-  int most_addends = 0;  // the largest number of addends of a step
+  int most_addends = 0;  // maximum number of addends of a step
 };
 
 }  // namespace chorale

@@ -11,7 +11,7 @@ namespace chorale::near {
 NearMessenger::NearMessenger(Post& post, CallAgreement& agreement, const Plan& plan,
                              const std::vector<FlatMessage>& messages)
     : post_(post), agreement_(agreement), words_(plan.words) {
-  constexpr std::size_t apart = 8;  // distance in words: each receiver writes to a separate cache line
+  constexpr std::size_t apart = 8;  // distance of `taken` words, so that each receiver writes to its own cache line
   taken_ = post.reach().memory().allocate(
       static_cast<std::int64_t>(std::max<std::size_t>(1, messages.size()) * apart * sizeof(std::uint64_t)), Category::comm);
   auto* const words = static_cast<std::uint64_t*>(taken_.data());

@@ -21,10 +21,10 @@ class NearMessenger final : public chorale::Messenger {
 
  private:
   struct Line {       // a message of the plan
-    int peer, local;  // the peer's rank in the world and on the host
+    int peer, local;  // the peer's world rank, and the peer's rank on the host
     std::int64_t bytes;
     std::uint64_t* taken;               // the receiver sets this word once it has copied the data; null for a receive
-    std::uint64_t run = 0, number = 0;  // for sends: how often this message was sent; the number of its newest notice
+    std::uint64_t run = 0, number = 0;  // for sends: the number of sends so far, and the number of the newest ring entry
     Incoming incoming = {};
     Buffer copy = {};  // for sends: the data in the arena, if the receiver cannot read the caller's buffer
   };
@@ -41,21 +41,21 @@ class NearMessenger final : public chorale::Messenger {
   std::vector<int> active_, over_;
 };
 
-// Divides a plan's messages into messages within the host (near) and messages between hosts (far). Each Messenger numbers
-// its own messages from 0.
+// Divides a plan's messages into messages within the host (near) and messages between hosts (far). Each of the two
+// Messengers numbers its messages from 0.
 struct MessageDivision {
   MessageDivision(const Post& post, const CallAgreement& agreement, const std::vector<FlatMessage>& messages);
 
   struct Part {
     std::vector<FlatMessage> messages;
-    std::vector<int> numbers;  // indexed by message: its number in the plan
+    std::vector<int> numbers;  // indexed by message: the message's number in the plan
   };
   struct Way {
     bool is_near;
     int number;  // index in near.messages or far.messages
   };
   Part near, far;
-  std::vector<Way> ways;  // indexed by number in the plan: the Messenger of the message
+  std::vector<Way> ways;  // how each message is sent, indexed by the message's number in the plan
 };
 
 template <class Far>

@@ -33,7 +33,7 @@ Post::Post(const mpi::Runtime& runtime, const Topology& topology)
 
 bool Post::has_room(const Peer& peer) const { return peer.sent - load_acquire(peer.theirs->seen) < ring_notices; }
 
-// Copies only the bytes that the message has, not the complete notice.
+// Copies only the bytes of the message, not the complete ring entry.
 void Post::write(Peer& peer, const Notice& notice) {
   Notice& place = peer.mine->ring[peer.sent % ring_notices];
   const std::size_t head = offsetof(Notice, group);
@@ -43,7 +43,7 @@ void Post::write(Peer& peer, const Notice& notice) {
   store_release(place.number, ++peer.sent);
 }
 
-// Allocates only if the ring is full.
+// Allocates memory only if the ring is full.
 std::uint64_t Post::send(int to, const Notice& notice) {
   Peer& peer = peers_[static_cast<std::size_t>(to)];
   if (peer.waiting.empty() && has_room(peer)) {

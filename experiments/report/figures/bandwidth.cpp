@@ -1,7 +1,7 @@
 // Shows latency and bandwidth by vector size, for each question (an operation with its conditions, bench_series.hpp). Each
 // series, such as a backend and an algorithm, has a line. Dashed lines show the cost model, and the time of the same loads
-// and stores without waits. Bandwidth is the vector's bytes divided by the time. If there are many series, only the best are
-// named.
+// and stores without waits. Bandwidth is the vector's bytes divided by the time. If there are many series, only the best
+// series are named.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ LineChart chart_of(const std::string& question, const std::vector<BandwidthSerie
   const BandwidthSeries& best = all.front();
   Line model{"cost model of " + best.name, {}, Line::Kind::model};
   for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
-  std::map<double, double> fastest;  // key: the vector size; value: seconds of the loads and stores without waits
+  std::map<double, double> fastest;  // key: vector size; value: time in seconds of the loads and stores without waits
   for (const BandwidthSeries& series : all)
     for (const BenchRow* row : series.rows)
       if (row->ceiling > 0)

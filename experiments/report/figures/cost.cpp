@@ -1,5 +1,5 @@
-// Shows how the ranks of each stage spend a simulated step: the time of each kind of kernel, and the waits for the calls of
-// each axis. Repetitions in virtual time are equal, so only the first is shown.
+// Shows how the ranks of each stage spend a simulated step. The bars have the time of each kind of kernel, and the time that
+// ranks wait for the calls of each axis. Repetitions in virtual time are equal, so only the first is shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::vector<std::string> kinds_of(const std::vector<Spending>& all) {
   return kinds;
 }
 
-// The kinds to show, at most as many as there are colors: the kinds that take the most time, and "other" for the rest.
+// The kinds to show, at most one per color: the kinds that take the most time, and "other" for all remaining kinds.
 std::vector<std::string> shown_of(const std::vector<Spending>& all, std::vector<std::string> kinds) {
   if (kinds.size() <= series_colors) return kinds;
   std::map<std::string, double> seconds;

@@ -56,12 +56,12 @@ bool Curve::operator==(const Curve& other) const {
 
 Curve curve_of(const std::vector<const RecordedRun*>& runs, const std::string& column, Along along,
                const std::string& group) {
-  std::map<double, std::vector<double>> places, values;  // the key is the step; one value per run
+  std::map<double, std::vector<double>> places, values;  // positions and values by step, one per run
   for (const RecordedRun* run : runs) {
     const std::map<double, double> own = places_of(*run, along);
     const RecordGroup table = run->group(group);
     const std::vector<double> steps = table.numbers("step"), numbers = table.numbers(column);
-    std::map<double, double> last;  // after a rollback, the table has a step twice
+    std::map<double, double> last;  // after a rollback, the table has some steps twice
     for (std::size_t i = 0; i < std::min(steps.size(), numbers.size()); ++i) last[steps[i]] = numbers[i];
     for (const auto& [step, value] : last)
       if (const auto place = own.find(step); place != own.end()) {

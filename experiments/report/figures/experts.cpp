@@ -1,4 +1,4 @@
-// Shows how evenly the router distributes tokens among experts. Each model has a heat map with one row per block with
+// Shows how evenly the router distributes tokens among experts. Each model has a heat map with one row per block that has
 // experts. An expert's load is the number of tokens that chose it, divided by the mean over the experts of its block. 1 is
 // perfect balance.
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ Loads loads_of(const std::vector<const RecordedRun*>& runs) {
 
 std::string times(double load) { return fmt::format("{:.2f} ×", load); }
 
-// `most`: the load of the darkest color. It is the same in all charts, so that charts can be compared.
+// `most`: the load of the darkest color. This load is the same in all charts, so that charts can be compared.
 CellChart chart_of(const Loads& loads, double most) {
   CellChart chart{.title = loads.run,
                   .description = "One row per block, one column per expert; darker cells were chosen by more tokens.",

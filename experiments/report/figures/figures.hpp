@@ -14,8 +14,8 @@ struct Figure {
   std::string finding;  // one sentence about the main result in the data
   std::vector<Drawing> charts;
   TextTable numbers;           // the data of the charts
-  bool numbers_first = false;  // the table is above the charts and is not folded
-  bool wide = false;           // each chart takes the full width of the page
+  bool numbers_first = false;  // whether the table is above the charts and not folded
+  bool wide = false;           // whether each chart takes the full width of the page
 };
 
 struct FigureRow {

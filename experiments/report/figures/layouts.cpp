@@ -1,8 +1,8 @@
 // Shows the runs side by side: speed, memory, traffic and loss. The metric is speed or held-out loss (metric.hpp). The table
-// is sorted by the metric and shows its interval. Each value is the median over the repetitions; memory is the largest of
-// any repetition. A test of paired blocks decides which run is best (blocks.hpp). A block is a seed, or a repetition in
-// which all runs were executed one after the other. The mark ~ means that a run cannot be distinguished from the best. The
-// mark ? means that a run has too few repetitions or seeds for a test.
+// is sorted by the metric, and shows the interval of the metric. Memory is the maximum over the repetitions; every other
+// value is the median over the repetitions. A test of paired blocks decides which run is best (blocks.hpp). A block is a
+// seed, or a repetition in which all runs were executed one after the other. The mark ~ means that a run cannot be
+// distinguished from the best. The mark ? means that a run has too few repetitions or seeds for a test.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct LayoutRow {
   std::size_t runs = 0;
   bool simulated = false;  // in virtual time, so repetitions would not differ
   std::string mark = {};   // "? " or "~ "
-  ByBlock judged;          // the values of the metric; the key is the block; empty: the runs have none
+  ByBlock judged;          // the values of the metric, by block; empty if the runs have none
   Summary of_judged = {.median = absent, .ci_low = absent, .ci_high = absent};
   double speed = absent, predicted = absent, mfu = absent, peak = absent, sent = absent, bubble = absent, dropped = absent,
          imbalance = absent, loss = absent;
@@ -59,7 +59,7 @@ struct LayoutVerdict {
   std::size_t alike = 0;             // number of rows that cannot be distinguished from the best row
   std::size_t tested = 0;            // number of rows that were compared with the best row
   std::vector<std::string> unknown;  // the labels of rows with too few blocks
-  std::size_t fewest = 0;            // blocks of the row with the fewest blocks
+  std::size_t fewest = 0;            // minimum number of blocks of a row
   bool none_has_enough = false;
   std::string test;  // "paired t-test over 6 seeds, Holm's correction, p < 0.05"
 };
@@ -70,7 +70,7 @@ LayoutVerdict verdict_on(std::vector<LayoutRow>& rows, const std::string& blocks
   std::vector<std::size_t> enough;
   std::vector<ByBlock> judged;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].judged.empty()) continue;  // for example a run of a different program, which has no held-out loss
+    if (rows[i].judged.empty()) continue;  // for example, a run of a different program has no held-out loss
     verdict.fewest = std::min(verdict.fewest, rows[i].judged.size());
     if (rows[i].judged.size() >= fewest_blocks) {
       enough.push_back(i);

@@ -1,6 +1,7 @@
 // Shows loss curves by step, by tokens and by time, with one curve per label. The charts also have the held-out loss, and
 // the entropy of the synthetic language, which no model can beat. A second chart shows how far each curve is from a
-// reference, which is the run on one rank or otherwise the first run. Often the losses of all layouts are bit-identical.
+// reference, which is the run on one rank or, if there is none, the first run. Often the losses of all layouts are
+// bit-identical.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ bool same_experiment(const RecordedRun& a, const RecordedRun& b) {
   return a.command == b.command && std::ranges::all_of(a.settings, agree) && std::ranges::all_of(b.settings, agree);
 }
 
-// The curve minus the median of the reference, at the steps of both.
+// The curve minus the median of the reference, at the steps that both have.
 std::vector<Point> difference(const Curve& curve, const Curve& reference) {
   std::map<double, double> of_reference;
   for (const Point& point : reference.points) of_reference[point.x] = point.y;
@@ -58,10 +59,10 @@ Greatest greatest_of(const std::vector<Curve>& differences) {
 }
 
 // Adds the lowest possible losses (floors) of the curves: one legend entry, and a line for each distinct printed value. If
-// floors are far below the losses, their lines would flatten the curves, so the floors become a note instead.
+// the floors are far below the losses, lines at the floors would flatten the curves, so a note states the floors instead.
 void add_floors(LineChart& chart, const std::vector<Curve>& curves) {
   const auto words = [](double floor) { return quantity(floor, Unit::plain, 5); };
-  std::map<std::string, double> floors;  // several, if seeds differ: each seed has its own language
+  std::map<std::string, double> floors;  // by printed value; each seed has its own language, and thus its own floor
   for (const Curve& curve : curves)
     for (const RecordedRun* run : curve.runs)
       if (const double floor = loss_floor(*run); std::isfinite(floor)) floors.emplace(words(floor), floor);

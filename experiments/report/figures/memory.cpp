@@ -1,6 +1,7 @@
 // Shows the bytes of every rank by memory category, at the time of the rank's peak, with the planned bytes below them. A
-// simulated run has only planned bytes, by stage. A bar's length is the rank's peak. The longest bar of a run is its memory
-// per rank in the table of the runs. If a run was repeated, the repetition that needed the most memory is shown.
+// simulated run has only planned bytes, by stage. A bar's length is the rank's peak. The length of a run's longest bar is
+// the run's memory per rank in the table of the runs. If a run was repeated, the repetition that needed the most memory is
+// shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace chorale::report {
 namespace {
 
-// Adds to the table the categories of each rank and their sum. Returns the largest difference between a category and its
+// Adds the categories of each rank and their sum to the table. Returns the largest difference between a category and its
 // plan, as a share of the rank's memory; NaN without a plan.
 double add_rows(TextTable& numbers, const RunByRank& run, const std::vector<std::string>& categories) {
   const bool only_planned = !run.names.empty();

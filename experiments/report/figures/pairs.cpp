@@ -1,6 +1,7 @@
 // Shows the bytes that each rank sends to every other rank. For each question (an operation with its conditions,
 // bench_series.hpp), the fastest algorithm at the largest size is shown. A record has only the sum over all ranks. The
-// algorithm's schedule gives the bytes of each pair. They are shown only if they add up to the recorded sum.
+// algorithm's schedule gives the bytes of each pair. The bytes of the pairs are shown only if they add up to the recorded
+// sum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr std::int64_t most_ranks = 16;
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Returns nothing if the algorithm's schedule is unknown, or if its bytes do not add up to the recorded bytes.
+// Returns nothing if the algorithm's schedule is unknown, or if the scheduled bytes do not add up to the recorded bytes.
 Matrix bytes_between(const BenchRow& row) {
   const auto name = std::find(std::begin(collective_names), std::end(collective_names), row.op);
   if (name == std::end(collective_names) || row.count <= 0 || row.ranks < 2 || row.ranks > most_ranks ||

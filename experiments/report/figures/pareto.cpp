@@ -73,7 +73,7 @@ std::optional<Tradeoff> tradeoff_of(const std::vector<RunDot>& all, const Criter
   const auto add = [&](std::size_t i) {
     dots.points.push_back({all[i].memory, all[i].value, all[i].low, all[i].high, all[i].label});
   };
-  for (const std::size_t i : front) add(i);  // first, so that their names get the best positions
+  for (const std::size_t i : front) add(i);  // the front first, so that its names get the best positions
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!std::ranges::count(front, i)) add(i);
   chart.lines.push_back(std::move(dots));

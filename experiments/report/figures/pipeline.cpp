@@ -1,8 +1,8 @@
 // Shows the last step of a pipeline (measured, or simulated for a different machine), and below it the ideal step. In the
-// ideal step, each stage keeps its order of passes, a pass takes the mean time of its kind, and messages take no time. A
-// stage then waits only if the order of passes requires it. If a run was repeated, the table has the medians, and the
-// picture shows the middle repetition. `idle` is a share of the last step; `bubble` in the table of the runs is the share of
-// all steps.
+// ideal step, each stage keeps its order of passes, a pass takes the mean time of its kind, and messages take no time. In
+// the ideal step, a stage waits only if the order of passes requires it. If a run was repeated, the table has the medians,
+// and the picture shows the repetition with the median step time. `idle` is a share of the last step; `bubble` in the table
+// of the runs is the share of all steps.
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ Pass pass_named(const std::string& word) {
   return found == std::end(pass_names) ? Pass::forward : static_cast<Pass>(found - std::begin(pass_names));
 }
 
-// Shows only the first rank of each stage, because the other ranks of the stage do the same.
+// Shows only the first rank of each stage, because all ranks of a stage execute the same passes.
 PipelineTimeline measured_by(const RecordGroup& group) {
   const auto ranks = group.numbers("rank"), stages = group.numbers("stage"), micro_batches = group.numbers("micro_batch"),
              chunks = group.numbers("chunk"), starts = group.numbers("t_start"), ends = group.numbers("t_end");
@@ -56,7 +56,7 @@ PipelineTimeline measured_by(const RecordGroup& group) {
   return timeline;
 }
 
-// The part of the model that each chunk has. It depends on the schedule, which is named in the layout.
+// Returns which part of the model each chunk has, according to the schedule in the layout string.
 const Placement* placement_of(const std::string& layout) {
   for (const std::string& part : split(layout, '.'))
     if (const PipelineAlgorithm* const row = find_pipeline_schedule(part)) return row->placement;

@@ -2,8 +2,8 @@
 // layout and their batch. In a family, runs with the same strategy (the axes with more than one rank, such as dp.tp) form
 // lines. Each point is relative to the base of its line, which is the point with the fewest ranks:
 //
-//   strong    the total batch is the same          y: the speed divided by the base's speed; ideal: the ratio of the ranks
-//   weak      the batch per rank is the same       y: the speed per rank divided by the base's; ideal: 100 %
+//   strong    the total batch is the same          y: the speed divided by the base's speed; ideal: ratio of rank counts
+//   weak      the batch per rank is the same       y: the same for the speed per rank; ideal: 100 %
 //
 // A run belongs to one strong line and to one weak line, depending on its batch:
 //
@@ -104,8 +104,9 @@ struct ScalingKind {
   bool strong;
 };
 
-// The lines of a strategy. A line has the points with about the same batch (for weak scaling: the same batch per rank),
-// relative to the first of them. If a strategy has several lines, their names state the batch.
+// The lines of a strategy. A line has the points with about the same batch (for weak scaling: the same batch per rank). The
+// points are relative to the first point of the line. If a strategy has several lines, the names of the lines state the
+// batch.
 std::vector<Line> lines_of(const Strategy& strategy, const ScalingKind& kind) {
   const auto batch_of = [&](const ScalingPoint& point) { return kind.strong ? point.batch : point.batch / point.ranks; };
   std::vector<std::vector<ScalingPoint>> groups;
@@ -129,7 +130,7 @@ std::vector<Line> lines_of(const Strategy& strategy, const ScalingKind& kind) {
   return lines;
 }
 
-// The ideal speed-up depends on the number of ranks of the base, so each base has a line.
+// The ideal speed-up depends on the number of ranks of the base, so each base has its own ideal line.
 std::vector<Line> ideals_of(const ScalingKind& kind, const std::set<double>& ranks, const std::set<double>& bases) {
   std::vector<Line> ideals;
   for (const double base : bases) {

@@ -21,7 +21,8 @@ double number_of(const RecordedRun& run, const std::string& setting) {
   return text.empty() || *end ? absent : value;
 }
 
-// The only setting in which the runs differ and whose values are all numbers; "" if there is none or more than one.
+// The only setting in which the runs differ and which has only numeric values. Returns "" if there is no such setting, or
+// more than one.
 std::string swept(const RecordSet& records, const std::vector<std::vector<const RecordedRun*>>& kinds) {
   std::vector<std::string> numbers;
   for (const std::string& setting : records.differing_settings())

@@ -1,6 +1,6 @@
 // Shows the bytes that all ranks of a run sent along each axis of the mesh, by operation, with the planned bytes below them.
-// They are the totals of a run, including evaluations. (The table of the runs has the bytes of one training step.) If a run
-// was repeated, the median is shown.
+// The bytes are the totals of a run, including evaluations. In contrast, the table of the runs has the bytes of one training
+// step. If a run was repeated, the median is shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace chorale::report {
 namespace {
 
 constexpr std::size_t most_axes = 24;
-constexpr double least_visible = 0.005;  // as a share of the longest bar
+constexpr double least_visible = 0.005;  // minimum length of a visible part, as a share of the longest bar
 
 // An axis of a run: its bytes by operation.
 struct AxisTraffic {

@@ -19,7 +19,7 @@ struct Winner {
   const BenchRow* first = nullptr;
   std::string second;  // the next fastest
   double ahead = 0;    // the ratio of the two times
-  double p = 1;        // the p-value of the first being fastest; NaN: too few blocks
+  double p = 1;        // p-value of the statement that `first` is fastest; NaN with too few blocks
   std::string test;    // the name of the test
 
   const char* mark() const { return !contested() || p < significant ? "" : std::isnan(p) ? "?" : "~"; }

@@ -65,7 +65,7 @@ std::string how_it_lives(const SeenRank& rank) {
   }
 }
 
-// The known members of a call's group that have not made the call.
+// Returns the known members of a call's group that have not made the call.
 std::set<int> late_for(const FlightCall& call, const std::vector<SeenRank>& all) {
   std::set<int> late;
   const std::vector<int> members = numbers_in(fixed_text(call.members));
@@ -77,7 +77,8 @@ std::set<int> late_for(const FlightCall& call, const std::vector<SeenRank>& all)
   return late;
 }
 
-// Returns the newest ticket of an earlier group. Calls up to this ticket belong to that group, even if its mark is the same.
+// Returns the ticket of the newest call that the rank had made when it joined the group with this mark. Calls up to this
+// ticket belong to earlier groups, even if such a group had the same mark.
 std::uint64_t since(const FlightPage& page, std::uint64_t mark) {
   const FlightGroup* const group = page.group(mark);
   return group ? group->since : 0;
@@ -87,7 +88,7 @@ std::uint64_t since(const FlightPage& page, std::uint64_t mark) {
 struct Wait {
   const FlightCall* call = nullptr;
   std::set<int> waiting, late;
-  std::map<int, const FlightCall*> other;  // ranks that made a different call with the same number
+  std::map<int, const FlightCall*> other;  // ranks whose call with the same sequence number does not match this call
 };
 
 std::vector<Wait> waits_among(const std::vector<SeenRank>& all) {
@@ -160,7 +161,7 @@ std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all)
 }
 
 std::string explain_deadlock(const std::vector<SeenRank>& all) {
-  // For each waiting rank, the ranks that are late for its call.
+  // Maps each waiting rank to the ranks that are late for its call.
   std::map<int, std::set<int>> needs;
   for (const SeenRank& rank : all) {
     const FlightCall* const call = rank.page.waits && rank.end.empty() ? rank.page.call(rank.page.awaited) : nullptr;

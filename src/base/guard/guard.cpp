@@ -36,7 +36,7 @@ std::string name_of_guard(const Launch& launch, const Environment& environment) 
   return fmt::format("chorale-guard-{}-{:016x}", getuid(), std::hash<std::string>{}(job));
 }
 
-// A launcher uses SIGTERM to ask ranks to end, even if a user presses Ctrl-C. The launcher only forwards SIGUSR1.
+// A launcher asks ranks to end by sending SIGTERM, even if a user presses Ctrl-C. The launcher only forwards SIGUSR1.
 std::string after_request(const Launch& launch, const Environment& environment) {
   if (!launch.launcher.starts_with("Open MPI"))
     return "the launcher may kill them before that; SIGUSR1 asks without a limit";
@@ -53,8 +53,9 @@ void hide_the_rank() {
   prctl(PR_SET_NAME, "chorale-guard");
   const std::string stat = contents_of("/proc/self/stat").value_or("");
   const std::vector<std::string> fields = split(std::string_view(stat).substr(stat.rfind(')') + 1), ' ');
-  constexpr std::size_t arguments = 46, variables = 48;  // index of the start address; the end address is the next field.
-                                                         // fields[1] is the state
+  constexpr std::size_t arguments = 46, variables = 48;  // indices of the fields with the start addresses; the field after
+                                                         // each of them has the end address. `fields[1]` is the process
+                                                         // state
   if (fields.size() <= variables + 1) return;
   const auto address = [&](std::size_t field) { return reinterpret_cast<char*>(std::stoull(fields[field])); };
   for (const std::size_t what : {arguments, variables})
@@ -107,14 +108,14 @@ bool present(int line, int file) {
   return sendmsg(line, &message, MSG_NOSIGNAL) == 1;
 }
 
-// A process of a different user might own the name.
+// Whether the peer of this connection belongs to the same user. Another user's process might own the socket name.
 bool is_ours(int line) {
   ucred peer{};
   socklen_t length = sizeof peer;
   return getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
 }
 
-// The rank that binds the name starts the guard. All other ranks may try to connect before the guard listens, or while an
+// The rank that binds the name starts the guard. Another rank can try to connect before the guard listens, or while an
 // earlier guard is ending.
 Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
   constexpr double patience_seconds = 2;

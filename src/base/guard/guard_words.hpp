@@ -3,7 +3,7 @@
 //
 //   {"host": "n1", "look": {…}}                 twice a second: state of this host's ranks; "judges" if from rank 0's guard
 //   {"host": "n1", "asks": true}                asks for the flight recorders of all ranks
-//   {"host": "n1", "ranks": [{"rank": 2, "calls": [{…}, …], …}, …]}       the answer
+//   {"host": "n1", "ranks": [{"rank": 2, "calls": [{…}, …], …}, …]}       the reply
 //   {"host": "n1", "lost": "error: rank 2 …", "code": 4, "ranks": […]}    the run cannot go on; also the file of a dump
 #pragma once
 #include <optional>
@@ -16,16 +16,16 @@
 
 namespace chorale {
 
-inline constexpr int guard_words_version = 1;  // JSON without a version has version 1
+inline constexpr int guard_words_version = 1;  // a message without "version" has version 1
 
 struct GuardWords {
   std::string host;
   std::optional<Look> look = {};
   bool asks = false;
-  bool judges = false;                               // set by the guard of rank 0, which sees all ranks and judges whether
-                                                     // the run hangs
-  std::string lost = "";                             // the explanation
-  int exit_code = static_cast<int>(Exit::watchdog);  // exit code of the ranks of a lost run
+  bool judges = false;                               // true if the sender is the guard of rank 0, which sees all ranks and
+                                                     // decides whether the run hangs
+  std::string lost = "";                             // why the run cannot go on
+  int exit_code = static_cast<int>(Exit::watchdog);  // exit code of all ranks if the run cannot go on
   std::vector<SeenRank> ranks = {};
 };
 

@@ -29,7 +29,7 @@ std::optional<int> code_from_pidfd(int process) {
   return told ? std::optional(info.exit_code) : std::nullopt;
 }
 
-// Returns the last field of /proc/PID/stat. The second field, the program's name, may contain blanks.
+// Returns the last field of /proc/PID/stat. The second field, the program's name, can contain blanks.
 std::optional<int> code_from_stat(int pid) {
   const std::string stat = contents_of(fmt::format("/proc/{}/stat", pid)).value_or("");
   const std::size_t name = stat.rfind(')'), last = stat.find_last_of(' ');

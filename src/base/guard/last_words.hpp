@@ -1,5 +1,5 @@
-// Finds out how a process ended if it is not a child of this process. Only the parent of a process can wait for it, so this
-// function uses two other sources:
+// Determines how a process ended that is not a child of this process. Only the parent of a process can wait for the process,
+// so last_words() uses two other sources:
 //
 //   /proc/PID/stat shows the exit code until the parent has collected it     a race, but the guard usually wakes first
 //   the kernel keeps the code for holders of a pidfd                         since Linux 6.15

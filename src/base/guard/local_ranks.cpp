@@ -40,7 +40,7 @@ void LocalRanks::take_in() {
                                                                                           : newcomer + 1;
 }
 
-// A rank's first message contains the file descriptor of its page.
+// The first message of a rank contains the file descriptor of the rank's page.
 bool LocalRanks::show_in(const Newcomer& newcomer) {
   char byte = 0;
   iovec data{&byte, 1};
@@ -90,8 +90,8 @@ void LocalRanks::answer(int rank, const std::string& text) {
     if (one.page->rank == rank) send(one.line.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// The launcher waits for this process, because the process keeps stderr open. Therefore the guard does not wait long for
-// ranks that never connect.
+// The launcher waits for the guard process, because this process keeps stderr open. Therefore the guard does not wait long
+// for ranks that never connect.
 bool LocalRanks::are_over() const {
   constexpr double patience_seconds = 3;
   if (!newcomers_.empty() || std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.here; })) return false;

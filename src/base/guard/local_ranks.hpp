@@ -1,4 +1,4 @@
-// The ranks of one host from the view of its guard: their connections, their processes and their flight recorders.
+// The ranks of one host as seen by the guard of that host: their connections, their processes and their flight recorders.
 #pragma once
 #include <poll.h>
 
@@ -21,23 +21,25 @@ class LocalRanks {
   void add_to(std::vector<pollfd>& files) const;
   struct News {
     int rank;
-    std::string request;  // the rank's request to its guard; "": it ended without reporting that it finished or failed
+    std::string request;  // the rank's request to its guard, or "" if the rank ended without reporting that it finished or
+                          // failed
   };
   std::vector<News> move(bool ask_how_they_ended);  // accepts new ranks, and returns the messages of ranks; never waits
   void answer(int rank, const std::string& text);
 
-  bool are_over() const;  // whether all ranks have ended and no more are expected
+  bool are_over() const;  // whether all ranks have ended and no more ranks are expected
   bool holds(int rank) const;
   int failed_with() const;    // the exit code of a rank that failed; 0: no rank has failed
   bool asked_to_end() const;  // whether a signal has asked a rank to end
   bool orphaned() const;      // whether a rank has lost the parent that it had when it connected
   Look look();
   std::vector<SeenRank> seen() const;
-  void mark();                                       // starts a new period
-  std::vector<SeenRank> late() const;                // running ranks that have not waited in this period
-  std::vector<SeenRank> waiting() const;             // ranks that have waited in this period
-  void judged();                                     // tells the ranks' waits that a guard is watching them
-  void lose(const std::string& why, int exit_code);  // tells the ranks' waits that the run cannot go on
+  void mark();                                       // starts a new observation period, for late() and waiting()
+  std::vector<SeenRank> late() const;                // running ranks that have not waited since the latest mark()
+  std::vector<SeenRank> waiting() const;             // ranks that have waited since the latest mark()
+  void judged();                                     // extends the deadlines of the ranks' waits, because a guard is
+                                                     // watching the ranks
+  void lose(const std::string& why, int exit_code);  // ends the waits of all ranks, because the run cannot go on
   void end();                                        // kills all ranks that are still running
 
  private:
@@ -50,10 +52,11 @@ class LocalRanks {
     Descriptor line, process;
     SharedPage page;
     int pid = 0, parent = 0;
-    Condition now = {};              // condition at the latest look
-    std::uint64_t idles_before = 0;  // value of `idles` at the latest mark
-    bool here = true;                // whether its process is running
-    std::string end = "";            // how the process ended, if it neither finished nor failed
+    Condition now = {};              // condition when the guard last looked
+    std::uint64_t idles_before = 0;  // value of `idles` at the latest call of mark()
+    bool here = true;                // whether the rank's process is running
+    std::string end = "";            // how the process ended, if the rank reported neither that it finished nor that it
+                                     // failed
   };
   struct Newcomer {  // a process that has not sent its page yet
     Descriptor line;

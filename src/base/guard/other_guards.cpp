@@ -21,7 +21,7 @@ namespace chorale {
 namespace {
 
 constexpr std::size_t longest_line = 64 << 20, longest_secret = 64, most_strangers = 64;
-constexpr double secret_seconds = 5;  // time limit for an unknown connection to send the secret
+constexpr double secret_seconds = 5;  // a new connection must send the secret within this time
 
 Descriptor internet_socket() {
   Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -30,7 +30,7 @@ Descriptor internet_socket() {
   return made;
 }
 
-// Connects within a second or gives up, because an address may belong to a network that reaches no other host.
+// Connects within a second or gives up, because an address might belong to a network that reaches no other host.
 bool connects(int line, const std::string& address, int port) {
   sockaddr_in where{};
   where.sin_family = AF_INET;

@@ -23,8 +23,10 @@ class OtherGuards {
   struct Guard {
     Descriptor line;
     GuardWords words;             // the newest message of each kind from this guard
-    std::string out, in;          // text that has not been sent; text that is not complete yet
-    double came = 0, silent = 0;  // time of the guard's connection; seconds of silence since its newest message
+    std::string out, in;          // `out` is text that has not been sent yet; `in` is received text whose last line is
+                                  // incomplete
+    double came = 0, silent = 0;  // `came` is the time at which the guard connected; `silent` is the number of seconds since
+                                  // its newest message
     bool trusted = false, ended = false;
   };
   struct Message {
@@ -41,8 +43,8 @@ class OtherGuards {
   const std::list<Guard>& guards() const { return guards_; }
   void add_to(std::vector<pollfd>& files) const;
   void say(Guard& guard, const GuardWords& words) { guard.out += to_text(words) + "\n"; }
-  void say(const GuardWords& words);  // sends to all guards
-  void wait(double seconds);          // counts as silence of every guard that does not send
+  void say(const GuardWords& words);  // sends a message to all connected guards
+  void wait(double seconds);          // adds this time to the silence of every guard
   bool has_said_all() const;
   std::vector<Message> move();  // sends and receives as much as possible without waiting
 

@@ -1,6 +1,6 @@
 // The time for which a run has made no progress, as a fraction of the allowed time. The allowed time (limit) depends on the
 // state of the run: a rank that waits for a disk gets more time, and a paused run has no limit. Each interval is therefore
-// divided by the limit at that time. A run that resumes after a pause starts again from zero.
+// divided by the limit that applies at that time. When a paused run resumes, the fraction restarts at zero.
 #pragma once
 #include "src/base/guard/look.hpp"
 
@@ -8,7 +8,7 @@ namespace chorale {
 
 class Patience {
  public:
-  // look: the state of the run after `passed` more seconds.
+  // `look` is the state of the run, `passed` seconds after the previous call.
   void see(const Look& look, double passed) {
     const double limit = look.limit();
     const bool moved = look.done != done_;
@@ -21,7 +21,7 @@ class Patience {
     spent_ += limit > 0 ? passed / limit : 1;
   }
   double seconds() const { return seconds_; }  // seconds without progress so far
-  double spent() const { return spent_; }      // fraction of the allowed time; 1: the run hangs
+  double spent() const { return spent_; }      // fraction of the allowed time that has passed; 1: the run hangs
 
  private:
   std::uint64_t done_ = 0;

@@ -15,10 +15,11 @@ namespace {
 
 constexpr double between_looks_seconds = 0.1;
 constexpr double words_seconds = 0.5;           // interval between two messages to other guards
-constexpr double deadlock_seconds = 1;          // time without progress before the search for ranks that wait for each other
+constexpr double deadlock_seconds = 1;          // time without progress before the guard searches for a deadlock
 constexpr double request_seconds = 0.5;         // time from a request to end until the guard reports why ranks have not
                                                 // ended
-constexpr double grace_seconds = 4;             // time for the launcher to end the ranks after the run is lost
+constexpr double grace_seconds = 4;             // time for the launcher to end the ranks after the guard found that the run
+                                                // cannot go on
 constexpr double grace_of_orphans_seconds = 1;  // time for ranks to end themselves if they have no launcher
 constexpr int died_or_hung = static_cast<int>(Exit::watchdog);  // the exit code
 
@@ -62,7 +63,7 @@ void Watchman::hear_ranks() {
       const std::vector<SeenRank> all = everybody();
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
       const bool by_itself = ended->end.starts_with("exited") || ended->end.ends_with("TERM") || ended->end.ends_with("INT");
-      const int failed = ranks_.failed_with();  // a different rank might have failed, so that the launcher ended this rank
+      const int failed = ranks_.failed_with();  // the launcher might have ended this rank because another rank failed
       if (ranks_.asked_to_end() && failed == 0)
         lose(explain_stop(*ended), died_or_hung, true);
       else if (by_itself || ranks_.asked_to_end())
@@ -71,8 +72,8 @@ void Watchman::hear_ranks() {
         explain(explain_end(*ended, all));
     }
   }
-  // All ranks exit with the code of the rank that failed. So the run ends with this code, regardless of the rank that the
-  // launcher sees end first.
+  // All ranks exit with the exit code of the rank that failed. Thus, the run ends with this code, regardless of which rank
+  // the launcher sees end first.
   if (const int code = ranks_.failed_with(); lost_at_ < 0 && code != 0)
     lose(fmt::format("a rank on {} failed, and has said why", host_name()), code, true);
 }
@@ -86,7 +87,8 @@ void Watchman::hear_guards() {
   }
 }
 
-// A late look counts only up to three intervals: if the guard could not run either, the complete machine is busy.
+// The time between two looks counts as at most three look intervals. If the guard itself was not scheduled for longer, the
+// complete machine is busy, and the ranks get more time.
 void Watchman::look() {
   const double now = clock_.seconds(), passed = std::min(now - std::exchange(looked_, now), 3 * between_looks_seconds);
   look_ = ranks_.look();
@@ -118,8 +120,8 @@ void Watchman::look() {
   if (lost_at_ < 0) judge_silence();
 }
 
-// After a request, a rank ends only when its step is done, and the launcher may kill the rank before that. So the guard
-// reports while the ranks are still running. Only the guard of rank 0 reports.
+// After a request to end, a rank ends only when its step is done, and the launcher might kill the rank before that.
+// Therefore the guard reports while the ranks are still running. Only the guard of rank 0 reports.
 void Watchman::answer_request(double now) {
   if (has_answered_ || !ranks_.asked_to_end() || !ranks_.holds(0)) return;
   if (asked_at_ < 0) asked_at_ = now;
@@ -143,9 +145,9 @@ void Watchman::judge_progress(const Look& all, double passed) {
   if (patience_.spent() >= 1) explain(explain_hang(everybody(), quiet));
 }
 
-// Ranks may wait outside a call of a communicator, for example in set-up. They may wait for long work, such as a file that a
-// different rank reads. The guard cannot distinguish such a wait from an endless loop. Therefore the guard only prints one
-// report, which names the waiting ranks and the ranks for which they wait.
+// Ranks can wait outside a call of a communicator, for example during set-up. In such a wait, ranks can wait for long work,
+// such as a file that another rank reads. The guard cannot distinguish such a wait from an endless loop. Therefore the guard
+// only prints one report, which names the waiting ranks and the ranks for which they wait.
 void Watchman::warn_of_late_ranks(const Look& all, double passed) {
   const bool somebody_waits = all.idled != then_.idled, judged_as_hang = all.waiting != never || all.stopped > 0;
   if (all.done != then_.done || judged_as_hang) {
@@ -164,7 +166,7 @@ void Watchman::warn_of_late_ranks(const Look& all, double passed) {
 }
 
 // Every guard gets messages from the other guards twice a second, unless a host or a link has failed. If only the guard of a
-// host has failed, nobody judges progress any more.
+// host has failed, no guard judges the progress of the run any more.
 void Watchman::judge_silence() {
   for (const OtherGuards::Guard& guard : others_.guards()) {
     if (guard.trusted && !guard.ended && guard.silent >= look_.any)
@@ -194,7 +196,7 @@ void Watchman::explain(const std::string& explanation) {
   lose(explanation, died_or_hung, true);
 }
 
-// The waits of all ranks see this state and end. Then the launcher ends the ranks that are not waiting.
+// Marks the run as lost, so that the waits of all ranks end. Then the launcher ends the ranks that are not waiting.
 void Watchman::lose(const std::string& why, int exit_code, bool tell_others) {
   lost_at_ = clock_.seconds();
   ranks_.lose(why, exit_code);
@@ -209,7 +211,7 @@ void Watchman::lose(const std::string& why, int exit_code, bool tell_others) {
   if (!local.empty()) write_dump(said, local.front());
 }
 
-// MPI and the launcher remove these files themselves unless they are killed.
+// Removes leftover files, which MPI and the launcher remove themselves unless they are killed.
 void Watchman::clean_up() {
   others_.say({.host = host_name(), .look = ranks_.look()});
   constexpr double patience_seconds = 1;

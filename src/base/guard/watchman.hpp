@@ -1,4 +1,5 @@
-// The loop of the guard process (guard.hpp). The loop looks at the ranks ten times a second, and acts once.
+// The loop of the guard process (guard.hpp). The loop looks at the ranks ten times a second. The guard declares at most once
+// that the run cannot go on.
 #pragma once
 #include <string>
 #include <vector>
@@ -34,8 +35,9 @@ class Watchman {
   void judge_silence();
   std::vector<SeenRank> everybody() const;
   GuardWords words() const;
-  void explain(const std::string& explanation);  // for a lost run: reports the reason here and to all ranks
-  // Used for a lost run whose cause has already been reported. The waiting ranks end with this exit code.
+  void explain(const std::string& explanation);  // called if the run cannot go on: prints the reason, and passes it to all
+                                                 // ranks
+  // Called if the run cannot go on and the cause has already been reported. Makes the waiting ranks end with this exit code.
   void lose(const std::string& why, int exit_code, bool tell_others);
   void clean_up();
 
@@ -46,10 +48,10 @@ class Watchman {
   Patience patience_;
   Look look_;                     // the newest state of the ranks of this host
   Look then_;                     // the state of all ranks at their latest progress
-  double quiet_ = 0;              // seconds since the latest progress; −1: a warning has been printed
+  double quiet_ = 0;              // seconds since the latest progress, or −1 after a warning was printed
   double looked_ = 0, said_ = 0;  // times of the latest look and of the latest message
-  bool has_asked_ = false;        // whether it has asked the other guards for the flight recorders of their ranks
-  double lost_at_ = -1;           // time at which the run was lost; −1: it is not lost
+  bool has_asked_ = false;        // whether this guard has asked the other guards for the flight recorders of their ranks
+  double lost_at_ = -1;           // time at which the guard found that the run cannot go on, or −1 if it can go on
   double asked_at_ = -1;          // time at which a request to end was first seen
   bool orphaned_ = false, judges_ = false, has_answered_ = false;
 };

@@ -41,7 +41,7 @@ bool has_vectors() {
          __builtin_cpu_supports("avx512dq");
 }
 
-// Linux saves the tile registers of a process only if the process has requested it (Linux 5.16 and newer).
+// Linux (5.16 and newer) saves the tile registers of a process only if the process has requested this.
 bool has_amx() {
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return has_vectors() && __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;

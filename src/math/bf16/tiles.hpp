@@ -1,18 +1,18 @@
 // The engine for processors with AMX (Intel since Sapphire Rapids). The matrix unit of these processors has eight tile
-// registers of 16 rows of 64 bytes. One instruction adds a product of 16 × 16 × 16 words. This file computes its products as
-// follows:
+// registers of 16 rows of 64 bytes. One instruction multiplies two tiles (a product of 16 × 16 × 16 words) and adds the
+// product to a third tile. This engine computes its products as follows:
 //
 //                       b, tile 5
 //                  ┌────┬────┬────┬────┐      four tiles of c, side by side, stay in registers while k runs;
 //   a, tile 4   →  │ 0  │ 1  │ 2  │ 3  │      each step of k loads one tile of a and four of b
 //                  └────┴────┴────┴────┘
 //
-// If the depth is not a multiple of 16 words, the last step has 8 words. The last step uses smaller tiles: tile 6 for a and
-// tile 7 for b.
+// If the depth is not a multiple of 16 words, the last step has 8 words. This step uses smaller tiles: tile 6 for a and tile
+// 7 for b.
 //
-// Machine provides the registers: those of the processor (amx.hpp), or arrays that tests can inspect. One instruction sums
-// the products of the words' lower halves in one chain and the products of the upper halves in a second chain. Both chains
-// begin with 0, and their sum is added to c.
+// The template parameter Machine provides the tile registers: the processor's registers (amx.hpp), or arrays that tests can
+// inspect. One instruction sums the products of the words' lower halves in one chain and the products of the upper halves in
+// a second chain. Both chains begin with 0, and their sum is added to c.
 #pragma once
 #include <cstring>
 
@@ -31,7 +31,8 @@ static_assert(sizeof(TileShapes) == 64);
 
 template <class Machine, class Rounding>
 struct Tiles : Rounding {
-  // oneDNN configures the tiles with different shapes before it uses them, so each of our calls configures them again.
+  // oneDNN configures the tile registers with other shapes before it uses them, so each of our calls configures the
+  // registers again.
   struct Session {
     Session() { Machine::configure(TileShapes{}); }
     ~Session() { Machine::release(); }
@@ -84,7 +85,8 @@ struct Tiles : Rounding {
     each<count>([&]<int t>() __attribute__((always_inline)) { Machine::template store<t>(c.at + t * 16, c.row * 4); });
   }
 
-  // Calls f for t = 0 … count − 1 as template arguments, because an instruction contains its register numbers.
+  // Calls f for each t in [0, `count`). The value t is a template argument, because an instruction contains its register
+  // numbers.
   template <int count, class F>
   [[gnu::always_inline]] static void each(F&& f) {
     f.template operator()<0>();

@@ -1,6 +1,6 @@
 // The engine for processors with AVX512_BF16. One instruction multiplies 32 pairs of bf16 values and adds the products to 16
 // sums. On AMD, this instruction takes as long as one FMA of 16 floats, so products are twice as fast as in f32. On Intel,
-// it takes about 3 times as long as an FMA.
+// this instruction takes about 3 times as long as an FMA.
 //
 // Each element of c is one chain over k, with a rounding after each addition. In each word, the product of the upper halves
 // is added first.

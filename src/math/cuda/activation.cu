@@ -1,8 +1,9 @@
 // GELU and SwiGLU on a device, by the formulas of src/math/activation.cpp. With these formulas, GELU needs only one
 // exponential.
 //
-// The kernels are memory-bound. They read and write this many elements per element of y: gelu 2, its gradient 3, swiglu 3,
-// its gradient 5. In bf16 at 4.8 TB/s, these take 0.8, 1.25, 1.25 and 2.1 µs per million elements of y.
+// The kernels are memory-bound. Per element of y, gelu accesses 2 elements, its gradient accesses 3, swiglu accesses 3, and
+// the gradient of swiglu accesses 5. In bf16 at 4.8 TB/s, these kernels take 0.8, 1.25, 1.25 and 2.1 µs per million elements
+// of y.
 #include "src/math/activation.hpp"
 
 #include <numbers>
@@ -44,7 +45,7 @@ struct GeluGradient {
   }
 };
 
-// A thread processes one pack (16 bytes) of gates and the matching pack of ups, `block` elements later.
+// A thread processes one pack (16-byte vector) of gates and the matching pack of ups, which is `block` elements later.
 template <class T, int width>
 __global__ void swiglu_packs(const T* x, std::int64_t block, T* y, std::int64_t count) {
   using W = Statistic<T>;

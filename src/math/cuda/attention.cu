@@ -23,10 +23,10 @@ template <class W>
 __device__ W over_tile(W near, W far) {
   const W next_near = __shfl_xor_sync(whole_warp, near, lanes), next_far = __shfl_xor_sync(whole_warp, far, lanes);
   const W sum = over_warp<lanes>(near + next_near + far + next_far, Plus{});
-  return __shfl_sync(whole_warp, sum, 0);  // the sum of lane 0; the order of the sum differs in lanes above 15
+  return __shfl_sync(whole_warp, sum, 0);  // the sum of lane 0, because lanes above 15 add in a different order
 }
 
-// T is the type of the inputs, S the type of the results.
+// T is the type of the inputs, and S is the type of the results.
 template <class T, class S>
 __global__ void attend_rows(const T* qkv, const T* key_rows, std::int64_t rows, AttentionShape shape, KeyPlaces places,
                             Dropout dropout, bool continues, S* out, Statistic<T>* lse) {

@@ -46,7 +46,7 @@ struct KeyPlaces {
   __device__ HeadVectors<T> keys(T* first, std::int64_t sample, std::int64_t number) const {
     return {first + (first_row + sample * sample_rows) * row + offset + number * group, row};
   }
-  // The keys that the query of a row attends to: first … last − 1.
+  // A query attends to the keys in [first_seen(), last_seen()).
   __device__ std::int64_t first_seen(const Tokens& tokens, std::int64_t query) const {
     return clamped(tokens.start(query) - first_token);
   }
@@ -64,7 +64,7 @@ __device__ HeadVectors<T> of_head(T* first, const AttentionShape& shape, std::in
   return {first + head * shape.width, shape.heads() * shape.width};
 }
 
-// Returns the index of dropout's random number for the attention weight of a query on key 0.
+// Returns the index of the dropout random number for the attention weight of a query on key 0.
 __device__ inline std::uint64_t place_of(const Dropout& dropout, const AttentionShape& shape, std::int64_t row,
                                          std::int64_t head) {
   const std::int64_t whole = dropout.tokens.sample(row) * shape.all_heads + shape.first_head + head;
@@ -72,7 +72,8 @@ __device__ inline std::uint64_t place_of(const Dropout& dropout, const Attention
   return static_cast<std::uint64_t>((whole * n + dropout.tokens.place(row)) * n);
 }
 
-// The factors contain 1/(1 − p) in W, because f64 must not use the f32 value of Dropout::scale.
+// Returns the dropout factors. The scale 1/(1 − p) is computed in type W, because f64 must not use the f32 value of
+// Dropout::scale.
 template <class W>
 __device__ Factors<W> factors_of(const Dropout& dropout) {
   return {dropout, static_cast<W>(1 / (1 - dropout.probability))};

@@ -83,7 +83,7 @@ __global__ void differentiate_queries(Inputs<T> in, bool continues, S* dqkv) {
   for (std::int64_t i = lane_of_thread(); i < width; i += warp) to[i] = rounded<S>(dq[i] * scale);
 }
 
-// Stores the sums dk and dv of one key. A float sum is one chain over all queries and heads.
+// Stores the sums dk and dv of one key. Each float sum is one chain over all queries and heads.
 template <class S>
 struct FloatKeys {
   S* rows;
@@ -102,7 +102,8 @@ struct FloatKeys {
   __device__ void report() const {}
 };
 
-// Exact sums: the chain of each leaf of queries is rounded and added to an integer. Only one lane adds to each integer.
+// Accumulates exact sums: the chain of each leaf of queries is rounded and added to an integer. Only one lane adds to each
+// integer.
 struct WholeKeys {
   std::int64_t* rows;
   Rounder rounder;
@@ -120,7 +121,7 @@ struct WholeKeys {
 };
 
 // Returns the first of a sample's `tokens` queries for which after(row) is true, or the end. If after() is true for a query,
-// it is also true for all later queries.
+// it must also be true for all later queries.
 template <class After>
 __device__ std::int64_t first_query(std::int64_t start, std::int64_t tokens, After after) {
   std::int64_t low = start, high = start + tokens;

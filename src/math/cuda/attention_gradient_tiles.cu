@@ -1,7 +1,7 @@
-// The backward pass of attention_tiles.cu. As in attention_gradient.cu, there are two kernels. dq loops over tiles of keys
-// (3 matrix products). dkv loops over tiles of queries, to compute dk and dv (4 products). A block keeps its own rows own₀,
-// own₁ in shared memory: q and do, or k and v. Each step of the loop loads a tile of the other rows other₀, other₁: k and v,
-// or q and do. f is the dropout factor, and D = Σ do·o per query:
+// The backward pass of attention_tiles.cu. As in attention_gradient.cu, there are two kernels. The kernel dq loops over
+// tiles of keys (3 matrix products). The kernel dkv loops over tiles of queries, to compute dk and dv (4 products). A block
+// keeps its own rows in shared memory: own₀ and own₁ are q and do, or k and v. Each step of the loop loads a tile of the
+// other rows: other₀ and other₁ are k and v, or q and do. f is the dropout factor, and D = Σ do·o per query:
 //
 //   s = own₀·other₀ᵀ    dp = own₁·other₁ᵀ    p = exp(s − lse)    ds = p·(f·dp − D)
 //   d own₀ += ds·other₀    d own₁ += f·p·other₁  (only if the own rows are keys)
@@ -28,7 +28,7 @@
 //   dq 64    (1.5 + 1.5 + 1) / 3 + 0.17 = 1.5           dkv 64    (2 + 2 + 1 + 1) / 4 + 0.13 = 1.63
 //   dq 128   (2 + 2 + 1) / 3 + 0.17     = 1.83          dkv 128   (2 + 2 + 1 + 1) / 4 + 0.25 + 0.25 = 2
 //
-// A step has one barrier of the complete block, and a second one if warps share rows. The first barrier guarantees two
+// A step has one barrier of the complete block, and a second barrier if warps share rows. The first barrier guarantees two
 // things. The own rows, this step's other rows and their lse and D have arrived, because each thread has waited for its
 // copies. Also, no warp still reads the previous step's other rows or exchange buffer, which this step overwrites. The
 // second barrier guarantees that the exchange buffer is written before it is read.
@@ -44,13 +44,13 @@ template <bool of_keys, int width>
 struct Walk {
   static constexpr int sharers = of_keys && width == 128 ? 2 : 1;  // number of warps that share 32 rows
   static constexpr int columns = width / sharers;                  // number of columns that a warp sums
-  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // number of other rows whose scores a warp computes in
-                                                                   // one step
+  static constexpr int met = !of_keys && width == 64 ? 64 : 32;    // number of other rows for which a warp computes scores
+                                                                   // in one step
   static constexpr int own_rows = tile_warps / sharers * warp_rows, other_rows = met * sharers;
   static constexpr int queries = of_keys ? other_rows : own_rows, copies_of_numbers = of_keys ? 2 : 1;
   static constexpr int exchanged =
-      sharers == 1 ? 0 : 2 * tile_warps * warp_rows * met;  // number of 16-bit elements, like all sizes except those of f32
-                                                            // values
+      sharers == 1 ? 0 : 2 * tile_warps * warp_rows * met;  // in 16-bit elements, like all sizes except the sizes of f32
+                                                            // arrays
   static constexpr int shared_bytes =
       2 * ((2 * own_rows + 4 * other_rows) * width + exchanged) + 4 * copies_of_numbers * 2 * queries;
   static_assert(2 * (shared_bytes + 1024) <= 228 << 10, "two blocks, with the driver's share of each");
@@ -68,8 +68,8 @@ __device__ void load_beside(float* beside, const HeadVectors<const float>& lse, 
   }
 }
 
-// Replaces s by f·p and dp by ds. `beside` holds lse and D, starting with the first of these queries. Queries after the last
-// one have zero vectors. The p of such queries is 1, but products with the zero vectors add nothing.
+// Replaces s by f·p and dp by ds. `beside` holds lse and D, starting with the first of these queries. Padding queries after
+// the last query have zero vectors. The p of padding queries is 1, but products with the zero vectors add nothing.
 template <bool of_keys, bool drops, int queries, int n>
 __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float binary, const float* beside,
                               const Dropout& dropout, std::uint64_t place) {
@@ -86,8 +86,8 @@ __device__ void differentiate(float (&s)[2][n][4], float (&dp)[2][n][4], float b
   });
 }
 
-// Returns the slot through which a warp passes values to the warp that shares its rows. Each lane writes for the lane of the
-// same index in the other warp.
+// Returns the slot in the exchange buffer that warp of_warp writes and its partner (the warp that shares its rows) reads. A
+// lane passes values to the lane with the same index in the partner warp.
 template <int n>
 __device__ Pack<std::uint32_t, 4>* slot_of(void* exchange, int of_warp, int kind, int f, int k) {
   const int slot = ((of_warp * 2 + kind) * 2 + f) * (n / 16) + k;
@@ -113,8 +113,9 @@ __device__ void take(std::uint32_t (&pairs)[2][n][4], void* exchange, int of_war
     }
 }
 
-// The work of a block. The own rows of a sample start at `first`, and `start` is the sample's first row in the batch. The
-// loop runs over the tiles of other rows from first_tile to last_tile, for each of the `heads` heads starting at first_head.
+// The work of a block. The block's own rows start at row `first` of the sample, and `start` is the sample's first row in the
+// batch. The loop runs over the tiles of other rows from first_tile to last_tile, for each of the `heads` heads starting at
+// first_head.
 struct Task {
   int first, part, first_head, heads, group, first_tile, last_tile;
   std::int64_t start;
@@ -139,7 +140,8 @@ __device__ Task task_of_block(int tokens, const AttentionShape& shape) {
           .start = std::int64_t{sample} * tokens};
 }
 
-// Computes f·p and ds in 16 bits for a warp's own rows and `met` other rows. `at` is the dropout index of the first weight.
+// Computes f·p and ds in 16 bits for a warp's own rows and for `met` of the other rows. `at` is the dropout index of the
+// first weight.
 template <bool of_keys, bool drops, int width, class T, class W = Walk<of_keys, width>>
 __device__ void meet(const T* own, const T* own_too, const T* other, const T* other_too, int ahead, const float* beside,
                      const Dropout& dropout, std::uint64_t at, Packed<W::met>& weights, Packed<W::met>& slopes) {
@@ -188,7 +190,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
   TileStep step{0, first_tile};
   load_others(0, step);
 
-  const int row = this_warp() / W::sharers * warp_rows, member = this_warp() % W::sharers;  // first row; sharer's index
+  const int row = this_warp() / W::sharers * warp_rows, member = this_warp() % W::sharers;  // first row; index among sharers
   Sums<W::columns> of_own = {}, of_own_too = {};
   for (int n = 0; step.head < heads; ++n) {
     wait_for_copies();
@@ -214,7 +216,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
     }
     if constexpr (W::sharers == 2) __syncthreads();
 #pragma unroll
-    for (int turn = 0; turn < W::sharers; ++turn) {  // first this warp's scores, then its sharer's scores
+    for (int turn = 0; turn < W::sharers; ++turn) {  // first this warp's scores, then the scores of the partner warp
       const int whose = member ^ turn, theirs = whose * met;
       if (sight<of_keys, met>(ahead + theirs) == SightKind::none) continue;
       const int from = theirs * width + member * W::columns;

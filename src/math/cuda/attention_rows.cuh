@@ -1,5 +1,5 @@
 // Code shared by the kernels without tensor cores, attention.cu and attention_gradient.cu. One warp processes each row, and
-// its lanes loop over keys or queries.
+// the lanes of the warp loop over keys or queries.
 #pragma once
 #include "src/math/cuda/attention.cuh"
 #include "src/math/cuda/kernels.cuh"
@@ -14,7 +14,7 @@ constexpr int lanes = 16;                         // accumulators per sum, as on
 __device__ inline std::int64_t row_of_warp() { return static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / warp; }
 __device__ inline int lane_of_thread() { return threadIdx.x % warp; }
 
-// Returns this warp's `count` vectors in shared memory.
+// Returns this warp's part of shared memory, which has space for `count` vectors.
 template <class W>
 __device__ W* own_vectors(int count, std::int64_t width) {
   return shared_memory<W>() + threadIdx.x / warp * count * width;
@@ -44,15 +44,15 @@ __device__ void gather_weighted(W* sum, W shrink, W weight, const HeadVectors<co
   }
 }
 
-// Returns a grid with one warp per row, where each warp has `vectors` vectors of shared memory.
+// Returns a grid with one warp per row, and with shared memory for `vectors` vectors per warp.
 template <class T>
 Grid grid_of(std::int64_t rows, int vectors, const AttentionShape& shape) {
   return {quotient_up(rows, warps), threads,
           static_cast<std::int64_t>(warps * vectors * shape.width * sizeof(Statistic<T>))};
 }
 
-// Whether the tensor-core kernels can compute this: complete sequences of one document each, with results of the same type
-// as the inputs.
+// Whether the input consists of complete sequences of one document each, and the results have the same type as the inputs.
+// The tensor-core kernels require both properties.
 inline bool whole(const AttentionInput& in, const Tensor& results) {
   const Tokens& tokens = in.dropout.tokens;
   return in.keys.tensor.storage() == in.qkv.storage() && !tokens.places && !tokens.positions && !in.continues &&

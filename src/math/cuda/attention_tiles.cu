@@ -7,10 +7,10 @@
 //
 //   s = Q·Kᵀ ──▶ row maximum, exponentials ──▶ out·shrink + p·V          a warp skips tiles that none of its queries needs
 //
-// Flops: 2·rows·tokens·heads·width, plus 6 % for masked scores at 1024 tokens. A warp issues 2·width mma instructions per
-// tile, half for s and half for out. An mma needs 3/8 of an ldmatrix instruction for s, or 1/4 for out (tiles.cuh). An
-// ldmatrix takes 4 cycles of shared memory, so an mma needs 1.25 cycles on average, plus 0.25 for copies. The mma itself
-// occupies the tensor cores for about 1.6 cycles.
+// A call takes 2·rows·tokens·heads·width flops, plus 6 % for masked scores if sequences have 1024 tokens. A warp issues
+// 2·width mma instructions per tile, half for s and half for out. An mma needs 3/8 of an ldmatrix instruction for s, or 1/4
+// for out (tiles.cuh). An ldmatrix takes 4 cycles of shared memory, so an mma needs 1.25 cycles on average, plus 0.25 for
+// copies. The mma itself occupies the tensor cores for about 1.6 cycles.
 //
 // One barrier per tile is enough. The barrier comes after the wait for this tile's copies, so that all warps see the copied
 // data. The barrier comes before the copies into the previous tile's buffer, so that no warp still reads that buffer. The

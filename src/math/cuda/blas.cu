@@ -95,8 +95,8 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
   const Handle<PreferenceTraits> preference(made);
   check(
       cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room_bytes, sizeof room_bytes));
-  // If cuBLASLt splits k, this scheme adds the partial sums in the compute type. All other schemes first round them to 16
-  // bits.
+  // If cuBLASLt splits k, this scheme adds the partial sums in the compute type. All other schemes first round the partial
+  // sums to 16 bits.
   const std::uint32_t in_compute_type = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_compute_type,
                                              sizeof in_compute_type));
@@ -117,7 +117,7 @@ Ready make_ready(cublasLtHandle_t library, const Matmul& p, const void* bias, bo
 
 struct Blas::Library {
   Handle<LibraryTraits> handle;
-  // The key consists of the product and whether all operands are 16-byte aligned (slices of a tensor may be unaligned).
+  // The key consists of the product and whether all operands are 16-byte aligned (slices of a tensor can be unaligned).
   std::map<std::pair<Matmul, bool>, Ready> ready;
 };
 

@@ -1,4 +1,4 @@
-// Matrix products on a device by cuBLASLt. Only this class uses cuBLASLt. The tests implement the same header without
+// Matrix products on a device by cuBLASLt. Only the class Blas uses cuBLASLt. The tests implement the same header without
 // cuBLASLt.
 //
 // bf16 and f16 products run on tensor cores with f32 sums, at about 790 TFLOP/s on an H200. Products of f32 use plain f32
@@ -16,7 +16,7 @@ class Blas {
   Blas();
   ~Blas();
 
-  static std::int64_t workspace_bytes();  // for a single product, because products run one after another
+  static std::int64_t workspace_bytes();  // for a single product, because products in a stream run one after another
 
   // Does the same as Matmuls::run on the host; `threads` is ignored. A bias must have the type of the result. The result
   // must not be f64.

@@ -7,8 +7,8 @@
 //   chunk   │ strand 7 takes rows 7, 15, … │    2. one block adds the partials of 32 columns, again in strands
 //           └──────────────────────────────┘
 //
-// The kernels are memory-bound: dy (and x for norms) is read once, and the partials have 1/64 as many elements. [16384,
-// 4096] in bf16 takes 28 µs, or 56 µs for norms.
+// The kernels are memory-bound: dy (and x for norms) is read once, and the partials have 1/64 as many elements. For [16384,
+// 4096] in bf16, the kernels take 28 µs, or 56 µs for norms.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -64,7 +64,7 @@ __global__ void column_partials(const T* dy, const T* x, const Statistic<T>* sta
 }
 
 // A block has 32 columns. Each of its strands adds the partials of every eighth chunk, with 16 reads in flight. The first
-// `columns` of the `stride` columns are added to sums, and the remaining ones to normal_sums.
+// `columns` of the `stride` columns are added to `sums`, and the remaining columns to `normal_sums`.
 template <class W>
 __global__ void add_partials(const W* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns, W* sums,
                              W* normal_sums) {

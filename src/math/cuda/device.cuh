@@ -1,5 +1,5 @@
-// The host's part of every launch. This code turns CUDA errors into exceptions, finds the stream of a queue, checks that
-// tensors are on the current device, and allocates workspaces.
+// The host side of every kernel launch. These functions turn CUDA errors into exceptions, find the stream of a queue, check
+// that tensors are on the current device, and allocate workspaces.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -27,7 +27,7 @@ inline void require_here(Device device, std::source_location where) {
   if (!(device == here)) misuse("a kernel on " + name_of(here) + " was given a tensor on " + name_of(device), where);
 }
 
-// Returns the elements of a tensor on the device; nullptr for an absent optional tensor.
+// Returns the elements of a tensor on the device, or nullptr if an optional tensor is absent.
 template <class T>
 T* data(const Tensor& tensor, std::source_location where = std::source_location::current()) {
   require_here(tensor.device(), where);
@@ -45,7 +45,7 @@ T* data(const Slice& slice, std::source_location where = std::source_location::c
 
 inline std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// A kernel's workspace, allocated in stream order, so later work in the stream may reuse its bytes.
+// A kernel's workspace, allocated in stream order. Later work in the stream can reuse the memory.
 template <class T>
 class Scratch {
  public:

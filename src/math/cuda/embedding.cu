@@ -1,5 +1,6 @@
 // Token embeddings, learned positions and rotary positions on a device. Most blocks process one row. A block that gathers
-// table rows processes four rows, because it must first read their ids from memory, and the four reads overlap.
+// table rows must first read the ids of these rows from memory. Such a block processes four rows, so that the four reads
+// overlap.
 //
 // The kernels are memory-bound. Gathering reads and writes a row. Learned positions also read y and the table. Rotary
 // positions read and write the heads in place. The first threads of a block compute the rotations of a row once for all
@@ -18,7 +19,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr int threads = 128, at_once = 4;  // rows of a table per block
+constexpr int threads = 128, at_once = 4;  // at_once: number of table rows per block
 
 // Copies rows of any type as bytes. A thread copies 16 bytes at a time, or 2 bytes if the alignment requires it.
 template <class Piece>

@@ -1,6 +1,6 @@
 // Exact numerics reads two kinds of values back from a device: the largest addend of each site, and ‖g‖². ‖g‖² is summed in
-// four limbs of 32 bits, so that threads need no carry. The host combines the limbs, and the result saturates at the same
-// limit as a sum on the host (src/math/exact/squares.hpp).
+// four limbs of 32 bits, so that threads need not propagate carries. The host combines the limbs, and the result saturates
+// at the same limit as a sum on the host (src/math/exact/squares.hpp).
 //
 // The kernel is memory-bound: 8 bytes per element of an i64 gradient, 4 bytes per element of an f32 gradient.
 #include "src/math/cuda/exact.cuh"

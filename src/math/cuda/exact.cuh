@@ -1,4 +1,4 @@
-// The loops of exact numerics on a device. The results are bit-identical to those of the host's loops (src/math/exact),
+// The loops of exact numerics on a device. The results are bit-identical to the results on the host (src/math/exact),
 // because the f32 chains and the rounding to integer units are the same. The order of integer sums does not matter, so these
 // sums use atomics.
 #pragma once
@@ -13,19 +13,19 @@
 namespace chorale::cuda {
 
 // The largest addend of each site (SumSite, a point in the model at which values are summed). Each site has a 32-bit word on
-// the device. Kernels raise these words, and the next collect() fetches all of them.
+// the device. Kernels update these words with atomic maxima, and the next collect() copies all words to the host.
 class Watermarks {
  public:
   std::uint32_t* of(SumSite& site, const Queue& queue);  // returns the site's word, for a kernel on this queue
-  void collect(SumSite& site);                           // raises the site's `highest`
+  void collect(SumSite& site);                           // raises the site's `highest` to the largest addend so far
 
  private:
   void fetch();
   static constexpr std::int64_t most_sites = 1 << 14;
   std::optional<Scratch<std::uint32_t>> words_;  // allocated by the first kernel
   std::vector<std::uint32_t> seen_;              // fetched values; collect() sets the value of its site to 0
-  Queue queue_;                                  // the queue of the kernels that raise the words
-  bool raised_ = false;                          // whether kernels may have raised words since the last fetch
+  Queue queue_;                                  // the queue of the kernels that update the words
+  bool raised_ = false;                          // whether kernels might have updated words since the last fetch
 };
 
 // The values that a kernel needs to round the addends of a site: the factor 2^e and the site's word.
@@ -45,8 +45,8 @@ class Rounder {
     return static_cast<std::uint64_t>(__float2ll_rn(y));
   }
 
-  // All lanes of a warp call this function at the end. If the word is already high enough, the call costs one read and no
-  // atomic.
+  // All lanes of a warp must call this function at the end of the kernel. If the site's word is already at least as large as
+  // the warp's largest addend, the call costs one read and no atomic operation.
   __device__ void report() const {
     const std::uint32_t seen = over_warp(seen_, Greater{});
     if (threadIdx.x % warp == 0 && seen > *static_cast<volatile std::uint32_t*>(rounding_.highest))

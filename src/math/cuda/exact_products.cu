@@ -1,9 +1,9 @@
 // Products as chains on a device. One thread computes each element as one sequence of fused multiply-adds over ascending k,
 // starting from zero. The sequence is never split, so an element depends bit for bit only on its row of a and its column of
-// b. The results are bit-identical to those on the host (src/math/exact/chains.hpp).
+// b. The results are bit-identical to the results on the host (src/math/exact/chains.hpp).
 //
 //             b [16 of k][64 columns]        A block has 64 × 64 elements, 16 per thread in a square of registers.
-//   a [16]   ┌──────────────────────┐        Both sides pass through shared memory, 16 values of k at a time. 16
+//   a [16]   ┌──────────────────────┐        Both operands use shared memory, 16 values of k at a time. 16
 //   [64]     │ 4 × 4 of each thread │        multiply-adds need 8 reads. Rows and columns outside the matrix are zeros. k
 //   rows     └──────────────────────┘        past the end is skipped, because adding a zero would turn −0 into +0.
 //
@@ -22,8 +22,8 @@ using exact::Operands, exact::Side;
 constexpr int side = 64, deep = 16, own = 4, threads = side / own * (side / own);
 constexpr int stride = side + 4;  // padded, so that rows are 16-byte aligned and start in different banks
 
-// Loads the rows (or columns) first … first + 63 of a side, for 16 values of k starting at `start`. Adjacent threads load
-// adjacent elements.
+// Loads the 64 rows (or columns) of an operand that start at `first`, for the 16 values of k that start at `start`. Adjacent
+// threads load adjacent elements.
 __device__ void load_side(float (&tile)[deep][stride], const Side& from, std::int64_t first, std::int64_t count,
                           std::int64_t start, int length) {
   for (int e = static_cast<int>(threadIdx.x); e < side * deep; e += threads) {
@@ -90,7 +90,8 @@ __global__ void __launch_bounds__(threads) multiply_whole(Operands of, const flo
   });
 }
 
-// The lengths of some blocks, as a kernel argument; arguments have at most 4 KiB.
+// The lengths of blocks, as a kernel argument. It holds only some of the blocks, because kernel arguments have at most 4
+// KiB.
 struct BlockLengths {
   static constexpr int most = 960;
   int count = 0;

@@ -4,9 +4,9 @@
 //   columns   a thread sums 64 rows of a column, then does one atomic addition
 //   rows      a block sums a row in registers and shared memory
 //
-// The kernels are memory-bound. Column sums read 4 bytes per element. For norms, they read 12 bytes, because dy is read
-// twice and x once. Each sum also needs one 8-byte atomic addition per 64 elements. Adding rows to a table takes 20 bytes of
-// traffic per element: a read of 4 bytes, and an 8-byte atomic addition, which reads and writes.
+// The kernels are memory-bound. Column sums read 4 bytes per element. Column sums for norms read 12 bytes per element,
+// because dy is read twice and x once. Each sum also needs one 8-byte atomic addition per 64 elements. Adding rows to a
+// table takes 20 bytes of traffic per element: a read of 4 bytes, and an 8-byte atomic addition, which reads and writes.
 #include "src/math/cuda/exact.cuh"
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/launch.cuh"
@@ -40,7 +40,8 @@ void add_sums_of_columns(Addend addend, const Tensor& of, DeviceRounding roundin
          columns, rounding, data<std::int64_t>(sums));
 }
 
-// The addends of the sums. Each operator takes an element's row and index in the matrix, and returns the element's addend.
+// The addends of the sums. Each call operator takes an element's row and index in the matrix, and returns the element's
+// addend.
 struct ValueAddend {
   const float* values;
   __device__ float operator()(std::int64_t, std::int64_t at) const { return values[at]; }

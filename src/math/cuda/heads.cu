@@ -1,5 +1,5 @@
 // Copies some heads of queries, keys and values on a device. A thread copies 16 bytes, or 2 bytes if a head's width or an
-// address does not allow 16.
+// address is not a multiple of 16 bytes.
 #include "src/math/heads.hpp"
 
 #include "src/math/cuda/kernels.cuh"
@@ -13,7 +13,8 @@ struct alignas(16) Sixteen {
   std::uint64_t halves[2];
 };
 
-// A piece has 16 or 2 bytes. Copies `chosen` of the `whole` pieces of every unit, starting at piece `first`.
+// A Piece is a vector of 16 or 2 bytes. Every unit has `whole` vectors, of which `chosen` vectors, starting at vector
+// `first`, are copied.
 template <class Piece>
 __global__ void copy_pieces(Piece* x, std::int64_t whole, std::int64_t first, std::int64_t chosen, std::int64_t count,
                             Piece* rows, bool back) {

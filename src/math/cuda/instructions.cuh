@@ -24,8 +24,8 @@ __device__ inline f16 narrow(float value, Type<f16>) {
   return result;
 }
 
-// Returns 2^x and 1/x, within 2 ulp; subnormal results become 0. Each function is one instruction, whereas exp and division
-// take eight.
+// These functions return 2^x and 1/x, with an error of at most 2 ulp. Subnormal results become 0. Each function is one
+// instruction, whereas exp and division take eight.
 __device__ inline float two_to_the(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
@@ -91,7 +91,7 @@ __device__ inline void copy_later(float* to, const float* from, bool wanted) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_place(to)), "l"(from), "r"(wanted ? 4 : 0)
                : "memory");
 }
-// Waits for all copies of this thread.
+// Waits for all asynchronous copies that this thread has started.
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace chorale::cuda

@@ -1,5 +1,5 @@
 // Computes out[i] = f(i, in[i]…) for all elements, with 16 bytes of `out` per thread. The kernel is memory-bound if f takes
-// fewer than about a dozen instructions per two bytes.
+// fewer than about a dozen instructions for every two bytes of memory traffic.
 #pragma once
 #include "src/math/cuda/launch.cuh"
 #include "src/math/cuda/pack.cuh"
@@ -14,7 +14,7 @@ __device__ void map_pack(const F& f, std::int64_t first, Out* out, const Packs&.
   store<width>(out + first, results);
 }
 
-// A thread reads its elements before it writes them and accesses no other elements, so `out` may be one of the inputs.
+// A thread reads its elements before it writes them and accesses no other elements, so `out` can be one of the inputs.
 template <int width, class F, class Out, class... In>
 __global__ void map_elements(F f, std::int64_t count, Out* out, const In*... in) {
   const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;

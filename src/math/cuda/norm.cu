@@ -1,15 +1,15 @@
 // LayerNorm and RMSNorm on a device, one warp per row. A row is read once from global memory and kept in shared memory,
-// because the variance needs the mean, and y needs both. Rows are read in 16-byte vectors (packs) if they are aligned and
-// their length is a multiple of 16 bytes.
+// because the variance needs the mean, and `y` needs the mean and the variance. Rows are read in 16-byte vectors (packs) if
+// the rows are aligned and their length is a multiple of 16 bytes.
 //
 //   row   ──▶ shared ──▶ Σ, each lane every 32nd element ──▶ mean ──▶ Σ of squares ──▶ rstd ──▶ y
 //
-// f32 sums have the same order as on the host (row_sums.cuh). f64 sums do not, because the host sums f64 sequentially
-// (src/math/reference).
+// f32 sums have the same order as on the host (row_sums.cuh). f64 sums have a different order, because the host sums f64
+// sequentially (src/math/reference).
 //
 // The kernels are memory-bound: the forward pass reads x and writes y; the backward pass reads dy, x and the added gradient
-// and writes dx. At 4.8 TB/s, [16384, 4096] in bf16 takes at least 56 µs forward and 112 µs backward. For [16384, 768], the
-// kernels reach 65 and 74 % of a copy's rate on an H200.
+// and writes dx. At 4.8 TB/s, [16384, 4096] in bf16 takes at least 56 µs forward and 112 µs backward. For [16384, 768] on an
+// H200, the kernels reach 65 % (forward) and 74 % (backward) of the bandwidth of a copy.
 #include <algorithm>
 
 #include "src/math/cuda/kernels.cuh"
@@ -41,8 +41,8 @@ struct WarpRow {
   __device__ void each_pack(F f) const {
     each_pack_of_lane<width>(columns, f);
   }
-  // Starts to copy this warp's row to shared memory. wait_for_copies waits for the copy. 16-byte packs do not pass through
-  // registers, so all loads of the row are in flight at the same time. Single elements are copied synchronously.
+  // Starts to copy this warp's row to shared memory. wait_for_copies() waits for the copy. Packs of 16 bytes do not pass
+  // through registers, so all loads of the row are in flight at the same time. Single elements are copied synchronously.
   template <int width, class T>
   __device__ void fetch(const T* matrix, T* to) const {
     each_pack<width>([&](std::int64_t j) {
@@ -132,7 +132,7 @@ Grid grid_of(const Tensor& x, std::int64_t kept) {
   return {quotient_up(x.dim(0), warps), static_cast<int>(warps) * warp, warps * bytes};
 }
 
-// Calls f(kind, width) with both as compile-time constants.
+// Calls f(kind, width), where `kind` and `width` are compile-time constants.
 template <class T, class F>
 void with_form(NormKind kind, bool wide, F&& f) {
   with_packs(Type<T>{}, wide, [&](auto width) {

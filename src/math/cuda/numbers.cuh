@@ -29,7 +29,7 @@ __device__ T rounded(Statistic<T> value) {
     return value;
 }
 
-// Returns e^x and 1/(1 + e^−x) in the type in which elements of type T are computed.
+// Returns e^x and 1/(1 + e^−x) in the type in which kernels compute on elements of type T.
 template <class T>
 __device__ Statistic<T> exponential(Statistic<T> x) {
   if constexpr (sizeof(T) == 2)

@@ -1,5 +1,6 @@
-// A pack has 16 bytes, the most that a thread can read or write in one instruction. A kernel is written for packs of `width`
-// elements and instantiated twice: for 16-byte packs, which require suitable alignment and length, and for single elements.
+// A Pack is a vector of up to 16 bytes, the most that a thread can read or write in one instruction. A kernel is written for
+// vectors of `width` elements and instantiated twice: for 16-byte vectors, which require suitable alignment and length, and
+// for single elements.
 //
 //   with_packs(Type<T>{}, aligned, [&](auto width) { launch(kernel<T, width()>, …); })
 #pragma once

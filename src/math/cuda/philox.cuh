@@ -1,12 +1,13 @@
-// The random bits of src/base/random.hpp on a device, and dropout factors from these bits. The place of an element is its
-// index in the complete tensor or global batch. Four consecutive places share a Philox counter, so a thread that visits
-// places in order computes one Philox block for every four places.
+// The random bits of src/base/random.hpp on a device, and dropout factors from these bits. The `place` of an element is its
+// index in the complete tensor or global batch. Four consecutive indices share a Philox counter, so a thread that visits
+// elements in order computes one Philox block for every four elements.
 #pragma once
 #include "src/math/dropout.hpp"
 
 namespace chorale::cuda {
 
-// Returns the random 32-bit word of a place. Places may be requested in any order; ascending order is fastest.
+// Returns the random 32-bit word for an element index (`place`). Indices can be requested in any order; ascending order is
+// fastest.
 class Draws {
  public:
   __host__ __device__ explicit Draws(const Random& random) : random_(random) {}
@@ -23,7 +24,7 @@ class Draws {
   philox::Counter words_ = {};
 };
 
-// The dropout factors of places: 0 or `scale` if there is dropout, otherwise 1.
+// The dropout factors of elements: 0 or `scale` if there is dropout, otherwise 1.
 template <class W>
 class Factors {
  public:

@@ -1,9 +1,10 @@
-// Processes ranges of many tensors in one launch. The list of ranges is passed as a kernel argument, and each block looks up
-// the range that it processes:
+// Processes ranges of many tensors in one launch. The list of ranges is a kernel argument, in which each block looks up the
+// range that it processes:
 //
 //   ranges   │ a ··········· │ b ··· │ c · │        blocks   0 1 2 │ 3 │ 4        first_block   0, 3, 4
 //
-// Kernel arguments have at most 4 KiB, so a long list takes several launches. The 148 parameters of GPT-2 take five.
+// Kernel arguments have at most 4 KiB, so a long list takes several launches. The 148 parameters of GPT-2 take five
+// launches.
 #pragma once
 #include <algorithm>
 #include <span>

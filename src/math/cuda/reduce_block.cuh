@@ -1,5 +1,5 @@
-// Reduces the values of all threads of a warp or block to one value. The order depends only on the number of threads, so a
-// sum is bit-identical in every run.
+// Reduces the values of all threads of a warp or block to one value. The order of the reduction depends only on the number
+// of threads, so a sum is bit-identical in every run.
 //
 //   a warp    a butterfly: after five exchanges, all 32 lanes have the result; after fewer, each group of lanes has its own
 //   a block   each warp writes its result to shared memory, and every thread reduces these results in the same order

@@ -1,7 +1,7 @@
-// Elementwise reduction of several vectors into one on a device, in the given order. The results are bit-identical to those
-// on the host (reduction.hpp).
+// Elementwise reduction of several vectors into one on a device, in the given order. The results are bit-identical to the
+// results on the host (reduction.hpp).
 //
-// The kernel is memory-bound: it reads each source once and writes `out` once. `out` may be one of the sources. Two sources
+// The kernel is memory-bound: it reads each source once and writes `out` once. `out` can be one of the sources. Two sources
 // of 10⁹ bf16 elements take 1.25 ms at 4.8 TB/s.
 #include "src/math/reduction.hpp"
 

@@ -26,14 +26,14 @@ using namespace routing;
 
 constexpr int threads = 256;
 
-// Each lane of the warp passes one id in `mine`, or −1 for none. Returns the best of these ids.
+// Each lane of the warp passes its id as the argument `mine`, or −1 if the lane has no id. Returns the best of these ids.
 template <class T>
 __device__ std::int64_t best_of_warp(const T* scores, std::int64_t mine) {
   return over_warp(mine,
                    [&](std::int64_t a, std::int64_t b) { return b < 0 || (a >= 0 && precedes(scores, a, b)) ? a : b; });
 }
 
-// `bias` may be null.
+// `bias` can be null.
 template <class T>
 __device__ void choose(const TokenRule& rule, const Room<T>& room, const float* bias, std::int32_t* chosen) {
   const Warp team;
@@ -47,7 +47,8 @@ __device__ void choose(const TokenRule& rule, const Room<T>& room, const float* 
     });
     last = best_of_warp(scores, mine);
   }
-  // Writes the experts in ascending order. An expert's index is the number of chosen experts before it.
+  // Writes the experts in ascending order. The position of an expert in the result is the number of chosen experts with
+  // smaller ids.
   const unsigned lower_lanes = (1u << team.lane()) - 1;
   for (std::int64_t first = 0, index = 0; first < rule.experts; first += warp) {
     const std::int64_t e = first + team.lane();
@@ -59,7 +60,7 @@ __device__ void choose(const TokenRule& rule, const Room<T>& room, const float* 
   team.sync();
 }
 
-// If `forced` is true, the experts are already chosen. `bias` may be null. `ranks` is null if there is no capacity.
+// If `forced` is true, the experts are already chosen. `bias` can be null. `ranks` is null if there is no capacity.
 template <class T>
 __global__ void route_tokens(TokenRule rule, const T* logits, const float* bias, std::int64_t tokens, bool forced,
                              std::int32_t* chosen, T* weights, T* ranks) {
@@ -104,7 +105,7 @@ struct ByScore {
 
 struct BySequenceAndExpert {
   const std::int32_t* chosen;
-  std::int64_t choices, experts;  // number of choices per sequence; number of experts
+  std::int64_t choices, experts;  // number of choices per sequence, and number of experts
   __device__ std::uint64_t operator()(std::int64_t, std::uint64_t key) const {
     const std::int64_t choice = choice_of(key);
     return key_of(choice / choices * experts + chosen[choice], choice);

@@ -16,14 +16,14 @@ using namespace routing;
 
 constexpr int threads = 256;
 
-// Adds the choices to counts [parts, E]. Each part consists of `choices` choices.
+// Adds the choices to the tensor `counts` [parts, E]. Each part consists of `choices` choices.
 __global__ void add_choices(const std::int32_t* chosen, std::int64_t count, std::int64_t choices, std::int64_t experts,
                             std::int64_t* counts) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i < count) atomicAdd(reinterpret_cast<unsigned long long*>(counts + i / choices * experts + chosen[i]), 1ull);
 }
 
-// counts is [tokens / tokens_of_counts, E], or null if there is no balance loss.
+// The array `counts` has the shape [tokens / tokens_of_counts, E], or is null if there is no balance loss.
 template <class T>
 __global__ void gradient_of_tokens(TokenRule rule, const T* logits, const std::int32_t* chosen, const std::int32_t* places,
                                    const T* dweights, const std::int64_t* counts, std::int64_t tokens_of_counts,

@@ -9,7 +9,7 @@
 
 namespace chorale::cuda {
 
-// Calls f(index in the row) for each pack of this lane.
+// Calls f(index in the row) for each vector (pack) that this lane processes.
 template <int width, class F>
 __device__ void each_pack_of_lane(std::int64_t columns, F f) {
   for (std::int64_t j = threadIdx.x % warp * width; j < columns; j += warp * width) f(j);
@@ -21,7 +21,8 @@ __device__ void add_terms(W& sum, Term term, const Packs&... packs) {
   for (int i = 0; i < width; ++i) sum += term(widened(packs.values[i])...);
 }
 
-// Returns Σ over the columns of term(row[j], more[j]…). For 32- and 64-bit types, lane l adds the columns l, l + 32, …
+// Returns the sum of term(row[j], more[j]…) over the columns j. For 32- and 64-bit types, lane l adds the columns l, l + 32,
+// …
 template <int width, class Term, class T, class... More>
 __device__ Statistic<T> sum_of_row(std::int64_t columns, Term term, const T* row, const More*... more) {
   Statistic<T> sum = 0;

@@ -1,6 +1,5 @@
 // Ascending radix sort of keys by CUB, and a search in sorted keys. Only sort_upper uses CUB. The tests implement sort_upper
 // without CUB.
-// CUB.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -10,7 +9,7 @@
 
 namespace chorale::cuda {
 
-// Sorts by the key bits 32 … 32 + bits − 1 only. The sort is stable.
+// Sorts the keys by `bits` of their bits, starting at bit 32. The sort is stable.
 void sort_upper(const std::uint64_t* keys, std::int64_t count, int bits, std::uint64_t* sorted, const Queue& queue);
 
 // Returns the index of the first key in [from, to) that is at least `key`. The keys are in ascending order.

@@ -1,7 +1,7 @@
-// Masks for a warp's attention scores. They exclude the keys to which a query must not attend, and the weights that dropout
-// does not keep. The 32 rows of the scores belong to the warp's own tokens. The n columns belong to the tokens of a second
-// tile. The second tile starts `ahead` tokens later. The warp's own tokens are queries, and the tokens of the second tile
-// are keys. With of_keys, the roles are exchanged.
+// Masks for a warp's attention scores. The masks exclude the keys to which a query must not attend, and the weights that
+// dropout does not keep. The 32 rows of the scores correspond to the warp's own tokens, and the n columns to the tokens of a
+// second tile. The second tile starts `ahead` tokens after the warp's own tokens. The warp's own tokens are queries, and the
+// tokens of the second tile are keys. If of_keys is true, the roles are exchanged.
 //
 //   ahead           −32     0     32        for n = 32, without of_keys
 //   visible keys    all   some   none
@@ -28,12 +28,12 @@ __device__ SightKind sight(int ahead) {
   return (of_keys ? ahead + 1 >= warp_rows : ahead + n <= 1) ? SightKind::all : SightKind::some;
 }
 
-// Sets the scores of keys after their query to −∞. Does nothing if all keys are visible.
+// Applies the causal mask: sets the score to −∞ where the key comes after the query. Does nothing if all keys are visible.
 template <bool of_keys, int n>
 __device__ void hide_future(float (&s)[2][n][4], int ahead) {
   if (sight<of_keys, 8 * n>(ahead) == SightKind::all) return;
-  // In the lane's first row, the column of the row's own token is `edge` columns to the right of the lane's first column. In
-  // each lower row, the own token is one column further to the right.
+  // In the lane's first row, the column of the row's own token is `edge` columns to the right of the lane's first column.
+  // From each row to the next, the column of the row's own token moves one column to the right.
   const int edge = row_of(0, 0) - column_of(0, 0) - ahead;
   each_element<8 * n>([&](int f, int j, int e) {
     const int right = 8 * j + e % 2 - (16 * f + e / 2 * 8);
@@ -64,8 +64,9 @@ __device__ void draw(const Dropout& dropout, std::uint64_t place, Kept& kept) {
   }
 }
 
-// Calls f(width, whether dropout is on) if the tile kernels support these heads. Returns whether they do. The dropout flag
-// is a compile-time constant, because code for random numbers uses registers even if it does not run.
+// Returns whether the tile kernels support these heads. If they do, first calls f with two arguments, the width and whether
+// dropout is on. The dropout flag is a compile-time constant, because code for random numbers uses registers even if it does
+// not run.
 template <class F>
 bool in_tiles(const AttentionShape& shape, const Dropout& dropout, bool aligned, F&& f) {
   if (!aligned || (shape.width != 64 && shape.width != 128)) return false;

@@ -50,9 +50,10 @@ __device__ void each_element(F&& visit) {
       for (int e = 0; e < 4; ++e) visit(f, j, e);
 }
 
-// Returns the offset in a tile at which an 8-element vector (16 bytes) of a row is stored. The eight vectors in each 64
-// columns are permuted by row (swizzled). An ldmatrix reads the vectors of eight rows at the same column, and the swizzle
-// stores these vectors in different banks. The permutation repeats every 8 rows and 64 columns.
+// Returns the offset in a tile at which an 8-element vector (16 bytes) of a row is stored. Vectors are swizzled within each
+// block of 64 columns: the order of the block's eight vectors depends on the row. An ldmatrix reads the vectors of eight
+// rows at the same column, and the swizzle stores these vectors in different banks. The swizzle repeats every 8 rows and 64
+// columns.
 template <int width>
 __device__ int place_of_piece(int row, int piece) {
   return row * width + 8 * (piece ^ (row & 7));
@@ -61,7 +62,7 @@ __device__ int place_of_piece(int row, int piece) {
 // XOR; all further multiples are at constant offsets from these.
 __device__ inline int columns_on(int place, int columns) { return (place ^ columns % 64) + columns / 64 * 64; }
 
-// Returns the position at which this thread starts to read a tile whose first row is `first`. A thread reads 16 bytes of
+// Returns the address at which this thread starts to read a tile whose first row is `first`. A thread reads 16 bytes of
 // every rows_at_once-th row (load_tile).
 template <int width, class T>
 __device__ HeadVectors<const T> read_from(const HeadVectors<const T>& vectors, int first) {
@@ -70,8 +71,8 @@ __device__ HeadVectors<const T> read_from(const HeadVectors<const T>& vectors, i
   return {vectors[first + row] + 8 * piece, vectors.stride};
 }
 
-// Starts to copy `rows` rows; `vectors` is the result of read_from. Rows with an index of `count` or more are filled with
-// zeros. A thread always copies the same columns, so it computes its next address with one addition.
+// Starts to copy `rows` rows. The argument `vectors` is the result of read_from(). Rows with an index of `count` or more are
+// filled with zeros. A thread always copies the same columns, so it computes its next address with one addition.
 template <int width, int rows, class T>
 __device__ void load_tile(T* tile, const HeadVectors<const T>& vectors, int count) {
   constexpr int pieces = width / 8, rows_at_once = tile_threads / pieces;
@@ -141,7 +142,7 @@ __device__ void add(const Packed<n>& weights, const T* others, Sums<columns>& su
     }
 }
 
-// Stores the warp's rows, each multiplied by its `scale`; `first` is the index of the warp's first row.
+// Stores the warp's rows, each multiplied by its element of `scale`. The index of the warp's first row is `first`.
 template <int columns, class T>
 __device__ void store_rows(const Sums<columns>& sum, const float (&scale)[2][2], const HeadVectors<T>& to, int first,
                            int count) {

@@ -1,4 +1,5 @@
-// A warp as the team that processes a token (src/math/router.hpp). The token's values are in shared memory.
+// A team (src/math/router.hpp) that consists of one warp and processes one token. The values of the token are in shared
+// memory.
 #pragma once
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// Complete f32 products built from the tiles of chains.hpp, for exact numerics and for fast numerics. `part` is the part
-// that one thread computes, and n is the number of columns of the result.
+// Complete f32 products built from the tiles of chains.hpp, for exact numerics and for fast numerics. In all functions,
+// `part` is the part that one thread computes, and `n` is the number of columns of the result.
 #pragma once
 #include "src/math/exact/chains.hpp"
 
@@ -13,7 +13,7 @@ void prefetch_tile(const T* corner, std::int64_t rows, std::int64_t stride) {
     for (std::int64_t j = 0; j < tile_columns; j += per_line) __builtin_prefetch(corner + i * stride + j, 1);
 }
 
-// Computes c = a·b, or c += a·b with `adds`, for a tile with the corner c.
+// Computes c = a·b, or c += a·b if `adds` is true, for the tile whose first element is at `c`.
 inline void multiply(const TilePlace& at, const float* a, const float* b, bool adds, tile::Sum c) {
   const auto run = adds ? multiply<true> : multiply<false>;
   if (at.rows == tile_rows && at.columns == tile_columns) return run(a, b, at.piece.length, c);
@@ -24,8 +24,8 @@ inline void multiply(const TilePlace& at, const float* a, const float* b, bool a
   for (std::int64_t i = 0; i < at.rows; ++i) std::copy_n(tile[i], at.columns, c.at + i * c.row);
 }
 
-// Computes y = a·b (+ bias). A chain may be split anywhere, because its next part continues from the sum in y. If y has 16
-// bits, k is not split, so that each sum is rounded only once.
+// Computes y = a·b (+ bias). A chain can be split at any k, because the next part continues from the partial sum in y. If y
+// has 16 bits, k is not split, so that each sum is rounded only once.
 template <class T, class Y>
 void chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t depth, const T* bias, const ThreadPart& part, Y* y,
                    std::int64_t n) {
@@ -54,7 +54,8 @@ void add_chain_product(const SideOf<T>& a, const SideOf<T>& b, std::int64_t dept
                        std::int64_t n) {
   each_tile(a, b, part, equal_blocks(depth, 512), [&](const TilePlace& at, const float* left, const float* right) {
     float* const corner = y + at.row * n + at.column;
-    prefetch_tile(corner + tile_columns, at.rows, n);  // prefetches the next tile, because this one is needed immediately
+    prefetch_tile(corner + tile_columns, at.rows, n);  // prefetches the next tile, because the current tile is needed
+                                                       // immediately
     multiply(at, left, right, true, {corner, n});
   });
 }

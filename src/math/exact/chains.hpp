@@ -1,14 +1,14 @@
-// Products as chains: every element of a·b is one sequence of fused multiply-adds over ascending k, starting from zero. A
-// tile of elements is computed at the same time, with its columns in vector registers. The loop over k is never vectorized.
-// An element therefore depends bit for bit only on its row of a and its column of b, and not on the tile, the split or the
-// thread.
+// Matrix products in which every element of a·b is a chain: a sequence of fused multiply-adds over ascending k, starting
+// from zero. The elements of a tile are computed together, with the columns of the tile in vector registers. The loop over k
+// is never vectorized. An element therefore depends bit for bit only on its row of a and its column of b, and not on the
+// tile, the partition or the thread.
 //
 //                   b  [k][columns of a tile]            a and b are packed into panels, padded with zeros, so one
 //                      ┌────────┐                        kernel without edge cases reads them in order. 24 accumulators,
 //                      │        │                        4 vectors of b and one element of a fit AVX-512's 32 registers;
-//   a [k][rows]  ┌──┐  │        │                        12, 2 and one fit AVX2's 16. k is cut into pieces so that a group
+//   a [k][rows]  ┌──┐  │        │                        12, 2 and one fit AVX2's 16. k is split into blocks so that a group
 //                │  │  └────────┘                        of b's panels stays in the L2 cache and a's rows in the L1 cache;
-//                └──┘   tile                             the partial sum is carried from piece to piece.
+//                └──┘   tile                             the partial sum is carried from block to block.
 //
 // Cost: 2·M·N·K operations; about 200 GFLOP/s on a Zen 5 core, 80 % of its peak.
 #pragma once
@@ -31,7 +31,7 @@ constexpr std::int64_t tile_columns = tile_registers * tile::lanes;
 using Tile = float[tile_rows][tile_columns];
 using WholeTile = std::int64_t[tile_rows][tile_columns];  // sums in fixed-point units
 
-// Computes one tile of the product of two panels, over `length` values of k: c = a·b, or c += a·b with `adds`.
+// Computes one tile of the product of two panels, over `length` values of k: c = a·b, or c += a·b if `adds` is true.
 template <bool adds>
 void multiply(const float* a, const float* b, std::int64_t length, tile::Sum c) {
   tile::panel<tile_rows, tile_registers, adds>(length, {a, 1, tile_rows}, {b, tile_columns}, c);
@@ -64,7 +64,7 @@ struct PackedPiece {
   std::span<const std::int64_t> blocks;  // the lengths of the blocks
 };
 
-// Returns blocks of this length; the last one may be shorter.
+// Splits the depth into blocks of this length; the last block can be shorter. Returns the lengths of the blocks.
 inline std::vector<std::int64_t> equal_blocks(std::int64_t depth, std::int64_t length) {
   std::vector<std::int64_t> blocks(static_cast<std::size_t>(depth / length), length);
   if (depth % length > 0) blocks.push_back(depth % length);
@@ -93,9 +93,9 @@ struct TilePlace {
   const PackedPiece& piece;
 };
 
-// Calls finish(place, a's panel, b's panel) for every tile and every piece of k, in ascending order of pieces. Each round
-// packs as many panels of b as fit into half of the L2 cache. Then the tiles of a row strip are computed one after another.
-// A shorter k therefore means longer runs in which b is read and the result is written.
+// Calls finish(place, a's panel, b's panel) for every tile and every PackedPiece (range of k), in ascending order of k. Each
+// round packs as many panels of b as fit into half of the L2 cache. Then the tiles of a row strip are computed one after
+// another. With a shorter k, each round therefore reads longer contiguous runs of b, and writes longer runs of the result.
 template <class T, class Finish>
 void each_tile(const SideOf<T>& a, const SideOf<T>& b, const ThreadPart& part, std::span<const std::int64_t> blocks,
                Finish finish) {
@@ -114,8 +114,9 @@ void each_tile(const SideOf<T>& a, const SideOf<T>& b, const ThreadPart& part, s
   const auto lines = [](std::int64_t floats) { return std::make_unique_for_overwrite<Line[]>((floats + 15) / 16); };
   const auto left = lines(height * longest), right = lines(width * longest);
 
-  // If the columns of b are stored side by side, eight values of k at a time are packed into all panels. If panels were
-  // packed one by one, only a short run would be read at each k. Such runs are often 4 KiB apart and share few cache sets.
+  // If consecutive columns of b are adjacent in memory, eight values of k at a time are packed into all panels. If panels
+  // were packed one by one, only a short run would be read at each k. These short runs are often 4 KiB apart, so they share
+  // few cache sets.
   const std::int64_t run = b.along == 1 ? 8 : longest;
 
   for (const PackedPiece& piece : pieces)

@@ -25,7 +25,7 @@ void require_f32(DType dtype, const char* what) {
 }
 
 // Values (inputs) must be f32. The user chooses their type, so a wrong type is a usage error. Sums (accumulators) must be
-// i64. The library chooses their type, so a wrong type is misuse.
+// i64. Chorale chooses their type, so a wrong type is an internal error.
 void require_values(const Tensor& tensor, const char* what) { require_f32(tensor.dtype(), what); }
 void require_sums(const Tensor& tensor, const char* what) {
   require(tensor.dtype() == DType::i64, "exact sums must be i64, but the type of {} is {}", what, name_of(tensor.dtype()));

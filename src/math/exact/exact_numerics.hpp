@@ -6,7 +6,8 @@
 //     integers (fixed_point.hpp), both locally and in collectives.
 //   - If every rank that computes a sum has all addends of the sum, the sum is one chain.
 //
-// This class checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give bit-identical results.
+// ExactNumerics checks shapes and types. The loops run on the host or on a device (kernels.hpp) and give bit-identical
+// results.
 //
 // Compared with f32 sums, exact sums are slightly more accurate (chains are shorter) and 20 to 33 % slower. Partial sums and
 // gradients take twice the memory.

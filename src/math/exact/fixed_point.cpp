@@ -67,7 +67,7 @@ void SiteRounding::report(SumSite& site) const {
 void require_plain_arithmetic() {
 #ifdef __x86_64__
   const unsigned int mode =
-      _mm_getcsr() & 0xffc0u;  // rounding, traps and the treatment of subnormals, without the exception flags
+      _mm_getcsr() & 0xffc0u;  // the bits for rounding, traps and subnormals, without the exception flags
   const bool plain = mode == 0x1f80u;
 #else
   const int mode = std::fegetround();

@@ -3,17 +3,17 @@
 //
 //   x ──·2^e──▶ y ──nearest even──▶ q, an int64        S = q₁ + q₂ + …  in any order, over any ranks        value = S·2^-e
 //
-// The exponent e = min(cap, 62 − ⌈log₂ n⌉ − R) depends only on the configuration. n is the largest possible number of
+// The exponent e = min(cap, 62 − ⌈log₂ n⌉ − R) depends only on the configuration. Here n is the largest possible number of
 // addends, and the kind of the sum determines `cap` and R. Addends are expected to be below 2^R. Addends must not exceed
-// 2^62/n units, so no partial sum overflows, in any order. Each site (SumSite, a point in the model at which values are
-// summed) records the bits of its largest |y|. As integers, these bits have the same order as the floats, with Inf and NaN
-// above all finite values.
+// 2^62/n units. No partial sum can then overflow, whatever the order of the addends. Each site (SumSite, a point in the
+// model at which values are summed) records the bits of its largest |y|. As integers, these bits have the same order as the
+// floats, with Inf and NaN above all finite values.
 //
 //             activations  input gradients  weight gradients  token gradients  exponentials  losses
 //   cap           36             40                36                36             44          30
 //   R             20             13                14                12              0          12
 //
-// Cost: 0.07 ns per element with AVX-512 and 0.3 ns without. A sum takes 8 bytes instead of 4.
+// Cost: 0.07 ns per element with AVX-512, and 0.3 ns without AVX-512. A sum takes 8 bytes instead of 4.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -28,8 +28,8 @@ int exponent(const SumSite& site);
 double unit(const SumSite& site);             // 2^-e
 double greatest_addend(const SumSite& site);  // 2^62/n, in units
 
-// Rounds to nearest even. x86 before AVX-512 has no vector conversion from double to int64. Therefore the upper and the
-// lower 32 bits are rounded separately: after 1.5·2^52 is added, the last bits of the sum hold the integer. Both
+// Rounds to nearest even. x86 processors without AVX-512 have no vector conversion from double to int64. Therefore the upper
+// and the lower 32 bits are rounded separately: after 1.5·2^52 is added, the last bits of the sum hold the integer. Both
 // implementations agree for magnitudes below 2^62. Larger values exceed the site's limit and are reported.
 [[gnu::always_inline]] inline std::int64_t nearest_integer(float y) {
 #ifdef __AVX512DQ__
@@ -88,7 +88,7 @@ class SiteRounding {
     return static_cast<std::int64_t>(total);
   }
 
-  void report(SumSite& site) const;  // raises the `highest` of the site; threads may call it concurrently
+  void report(SumSite& site) const;  // raises the `highest` of the site; threads can call report() concurrently
 
  private:
   static std::uint32_t magnitude(float y) { return std::bit_cast<std::uint32_t>(y) & 0x7fffffffu; }
@@ -99,7 +99,7 @@ class SiteRounding {
 // Throws unless this thread rounds to nearest even and keeps subnormal numbers.
 void require_plain_arithmetic();
 
-// Runs body(first, last) on the queue's threads. Each thread's arithmetic is checked first.
+// Runs body(first, last) on the queue's threads. First checks the floating-point mode of each thread.
 template <class Body>
 void plain_for(const Queue& queue, std::int64_t count, Body&& body) {
   parallel_for(queue.threads, count, [&](std::int64_t first, std::int64_t last) {

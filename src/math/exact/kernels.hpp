@@ -10,8 +10,8 @@
 
 namespace chorale::exact {
 
-// A side of a product. Element (i, k) of the left side is data[i·along + k·across], and element (k, j) of the right side is
-// data[j·along + k·across]. One of the two strides is 1.
+// An operand of a matrix product. Element (i, k) of the left operand is data[i·along + k·across], and element (k, j) of the
+// right operand is data[j·along + k·across]. One of the two strides is 1.
 template <class T>
 struct SideOf {
   const T* data;
@@ -19,7 +19,7 @@ struct SideOf {
 };
 using Side = SideOf<float>;
 
-// The two sides of y[rows, columns] = Σ over depth.
+// The two operands of a product y[rows, columns], which sums over `depth`.
 struct Operands {
   Side a, b;
   std::int64_t rows, columns, depth;

@@ -1,9 +1,9 @@
 // Packs a part of a matrix for the tiles of chains.hpp. A panel [length][width] holds `width` rows of a (or columns of b) in
 // f32, ordered by k. 16-bit elements are widened during packing.
 //
-// If consecutive values of k are adjacent in the matrix, the panel is the transposed part. Squares of 8 × 8 elements are
-// transposed in registers, in three steps. Step 4 exchanges blocks of 4 × 4 elements. Step 2 exchanges the 2 × 2 blocks
-// inside each of them, and step 1 exchanges single elements:
+// If consecutive values of k are adjacent in the matrix, the panel is a transposed copy of the part. Squares of 8 × 8
+// elements are transposed in registers, in three steps. Step 4 exchanges blocks of 4 × 4 elements. Step 2 exchanges the 2 ×
+// 2 blocks inside each 4 × 4 block, and step 1 exchanges single elements:
 //
 //    A B        A C
 //    C D   ──▶  B D
@@ -71,8 +71,8 @@ void exchange_blocks(Eight (&square)[8]) {
     if (!(row & step)) exchange<step>(square[row], square[row + step]);
 }
 
-// Packs `count` ≤ width rows of a (or columns of b) starting at `first`, and `length` values of k starting at `start`. The
-// rest of the panel is zero.
+// Packs `count` rows of a (or columns of b) that start at `first`, and `length` values of k that start at `start`. `count`
+// is at most `width`. The rest of the panel is zero.
 template <std::int64_t width, class T>
 void pack(const SideOf<T>& side, std::int64_t first, std::int64_t count, std::int64_t start, std::int64_t length,
           float* panel) {

@@ -5,8 +5,8 @@
 //   add_outer         one chain per block of tokens, also rounded; the blocks are added to the existing sums
 //
 // Rounding costs as much as 12 multiply-adds. Products with blocks of 64 therefore cost a sixth more than f32 products, and
-// with blocks of 256 a twentieth more. Up to eight blocks are rounded directly into the result, because for so few blocks a
-// local tile of sums costs more than it saves.
+// products with blocks of 256 cost a twentieth more. Up to eight blocks are rounded directly into the result, because for so
+// few blocks a local tile of sums costs more than it saves.
 #include <unistd.h>
 
 #include "src/math/exact/chain_products.hpp"

@@ -1,5 +1,5 @@
 // ‖g‖² in fixed point. The squares span too many powers of two for 64 bits. Therefore q = |g|·2^40 is rounded to an integer,
-// and q² is summed in 128 bits. Small elements are not lost beside large ones, and the order of the sum does not matter.
+// and q² is summed in 128 bits. Small elements are not lost beside large elements, and the order of the sum does not matter.
 //
 // The norm must not exceed 2^18. A sum of squares saturates at the square of this limit. Squares are never negative, so
 // whether the sum saturates does not depend on the order. The saturated sums of a thousand ranks still fit in 128 bits, and

@@ -24,7 +24,7 @@ void gelu_backward(const T* dy, const T* x, T* dx, std::int64_t count) {
   }
 }
 
-// x holds `count` pairs of blocks: a block of gates, then a block of ups.
+// The array `x` holds `count` pairs of blocks. A pair is a block of gates, followed by a block of ups.
 template <class T>
 void swiglu_forward(const T* x, std::int64_t block, T* y, std::int64_t count) {
   for (std::int64_t b = 0; b < count; ++b)

@@ -7,7 +7,8 @@
 //
 //   ds_j = p_j·(dp_j − Σ p·dp) = p_j·(dp_j − do·o)   dq = Σ_j ds_j·k_j/√width    dk_j += ds_j·q/√width    dv_j += f_j·p_j·do
 //
-// A call that continues from (o, lse) weights the two partial results by their sums of exponentials:
+// A call can continue from an earlier result (o, lse). It then weights the two partial results by their sums of
+// exponentials:
 //
 //   lse = log(exp(lse₁) + exp(lse₂))      o = o₁·exp(lse₁ − lse) + o₂·exp(lse₂ − lse)
 #pragma once
@@ -36,7 +37,7 @@ T attention_factor(const AttentionInput& in, std::int64_t head, std::int64_t row
   return in.dropout.keeps(in.dropout.random.bits(index)) ? T(1 / (1 - in.dropout.probability)) : T(0);
 }
 
-// Returns the offset of a key's vector in the rows of `keys`. The value follows the key.
+// Returns the offset of a key's vector in the rows of `keys`. The value directly follows the key.
 inline std::int64_t key_at(const KeyRows& keys, std::int64_t sample, std::int64_t group, std::int64_t key) {
   return (keys.first_row + sample * keys.sample_rows + key) * keys.row + keys.offset + group * keys.group;
 }

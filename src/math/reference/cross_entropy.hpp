@@ -16,7 +16,7 @@ T cross_entropy(const T* logits, std::int64_t columns, std::int64_t target) {
   return std::log(sum) + maximum - logits[target];
 }
 
-// Computes the gradient of one rank's part of a row, in place. A target outside this part belongs to a different rank.
+// Computes the gradient of one rank's part of a row, in place. A target outside this part belongs to another rank.
 template <class T>
 void cross_entropy_gradient(T* logits, T maximum, T sum, std::int64_t columns, std::int64_t target, T scale) {
   for (std::int64_t j = 0; j < columns; ++j)

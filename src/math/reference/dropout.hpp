@@ -4,7 +4,7 @@
 
 namespace chorale::reference {
 
-// y = residual + dropout(x + bias) for the rows [first, last). bias and residual may be null.
+// y = residual + dropout(x + bias) for the rows [first, last). The pointers `bias` and `residual` can be null.
 template <class T>
 void dropout(const T* x, const T* bias, const Dropout& dropout, const T* residual, T* y, std::int64_t width,
              std::int64_t first, std::int64_t last) {

@@ -98,8 +98,8 @@ inline std::vector<bool> drops(const Choices& chosen, const Numbers& ranks, cons
   return dropped;
 }
 
-// Returns the row index (place) of each choice, [tokens, k]. It is the number of kept choices that precede this choice in
-// the order (expert, token).
+// Returns the row index (place) of each choice, [tokens, k]. The row index is the number of kept choices that precede this
+// choice if choices are sorted by expert, then by token.
 inline Choices places(const Choices& chosen, const std::vector<bool>& dropped) {
   Choices places;
   for (std::size_t i = 0; i < chosen.size(); ++i) {

@@ -1,4 +1,4 @@
-// The functions of slots.hpp, one element at a time. −1 in `places` marks a dropped choice.
+// The functions of slots.hpp, one element at a time. An element of `places` is −1 for a dropped choice.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -13,7 +13,8 @@ void add_columns(const T* dy, T* db, std::int64_t rows, std::int64_t n) {
     for (std::int64_t j = 0; j < n; ++j) db[j] += dy[row * n + j];
 }
 
-// dgain[n] += Σ over rows of dy·(x − mean)·rstd; dshift[n] += Σ dy if it is not null. stats: mean and rstd of each row
+// dgain[n] += Σ over rows of dy·(x − mean)·rstd; dshift[n] += Σ dy, unless `dshift` is null. The array `stats` holds mean
+// and rstd of each row.
 template <class T>
 void add_norm_gradients(const T* dy, const T* x, const T* stats, T* dgain, T* dshift, std::int64_t rows, std::int64_t n) {
   for (std::int64_t row = 0; row < rows; ++row)

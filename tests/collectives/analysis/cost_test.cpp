@@ -1,5 +1,5 @@
-// If counts divide evenly, predicted times equal the closed forms of textbooks to twelve digits. If the rounds of an
-// algorithm are not in lockstep, its predicted times are within bounds.
+// If the blocks of a vector have equal sizes, predicted times equal the closed formulas of textbooks to twelve digits. If
+// the ranks do not execute an algorithm's rounds in lockstep, predicted times are within bounds.
 #include "collectives/analysis/cost.hpp"
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t element_bytes = 4;
 const Price price{3e-6, 2e-10, 7e-11};
 
-// The time alphas·α + betas·n·β + gammas·n·γ for n bytes.
+// A predicted time for n bytes: `alphas`·α + `betas`·n·β + `gammas`·n·γ.
 struct Form {
   double alphas, betas, gammas;
 };
@@ -37,9 +37,9 @@ void check_form(Collective what, const std::string& name, int size, const Form& 
   CHECK(std::abs(predict(ranks, element_bytes, price) - expected) <= near(expected));
 }
 
-// Checks algorithms with messages that wrap around the end of the vector. Such a message is sent as two messages, so rounds
-// are not in lockstep. A message that is sent before the round ends hides some latency α. A message that arrives before an
-// older one costs some additional β.
+// Checks algorithms with messages that wrap around the end of the vector. A message that wraps around is sent as two
+// messages, so ranks do not execute the rounds in lockstep. A message that is sent before its round ends hides some latency
+// α. A message that arrives before an older message costs some additional transfer time β.
 void check_bounds(Collective what, const std::string& name, int size, const Form& form) {
   const std::int64_t count = 64 * size;
   const double n = static_cast<double>(count * element_bytes);
@@ -118,7 +118,8 @@ TEST_CASE("numbers of rounds are those of the algorithms' definitions") {
 }
 
 TEST_CASE("volumes are exact, also for lengths that do not divide evenly") {
-  const auto ring = plans(Collective::all_reduce, "ring", 3, 7);  // blocks of 3, 2, 2; rank 0 sends blocks 2, 1, then 0, 2
+  // The blocks have 3, 2 and 2 elements. Rank 0 sends block 2, then 1, then 0, then 2 again.
+  const auto ring = plans(Collective::all_reduce, "ring", 3, 7);
   const Volume first = volume(ring[0], 8);
   CHECK(first.messages_sent == 4);
   CHECK(first.bytes_sent == 8 * (2 + 2 + 3 + 2));
@@ -144,8 +145,8 @@ TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
       CHECK(std::abs(found - expected) <= near(expected));
     };
     expect("one_shot", 1, p * (p + 1.0), p - 1);  // every rank loads p vectors and stores one vector
-    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // for each block: p loads and one store, then p − 1 copies
-    expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 times two loads and one store, then p − 1 copies
+    expect("direct", 2, p + 1 + 2 * (p - 1), f);  // p loads and one store for each block, then p − 1 copies
+    expect("ring", 2 * (p - 1), 5 * (p - 1), f);  // p − 1 rounds of two loads and one store, then p − 1 copies
   }
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("no step begins before the steps that it waits for have ended, and no 
 }
 
 TEST_CASE("cut into chunks, a chain of messages overlaps with itself") {
-  // 0 → 1 → 2 → 3 in k chunks: p − 2 + k rounds of n/k, with one α per hop.
+  // A chain 0 → 1 → 2 → 3 in k chunks takes p − 2 + k rounds with messages of n/k elements. Each hop costs α only once.
   std::vector<Schedule> whole;
   const std::int64_t n = 240;
   for (int rank = 0; rank < 4; ++rank) {

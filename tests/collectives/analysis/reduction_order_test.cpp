@@ -94,7 +94,7 @@ TEST_CASE("algorithms are bitwise equal if and only if they add in the same orde
     CHECK_FALSE(together(four, "recursive_doubling", "rabenseifner"));
     CHECK(together(classes_of(2, rounding), "ring", "one_shot"));
   }
-  CHECK(classes_of(2, Rounding::once_a_step).size() == 1);  // x + y is y + x
+  CHECK(classes_of(2, Rounding::once_a_step).size() == 1);  // x + y and y + x are the same tree
 }
 
 TEST_CASE("collectives without sums have no order to show") {

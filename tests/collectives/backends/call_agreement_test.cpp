@@ -1,6 +1,6 @@
-// With control messages, ranks compare their calls, report errors and announce that they leave. These tests explore every
-// order of events. No rank is allowed to act on a control message of a different group. Every mistake must be detected. If a
-// rank waits for a rank that has left, it must get an error.
+// Ranks exchange control messages to compare their calls, report errors and announce that they leave. These tests explore
+// every order of the events on a few ranks. No rank is allowed to act on a control message of a different group. Every
+// mistake must be detected. If a rank waits for a rank that has left, it must get an error.
 #include "tests/catch.hpp"
 #include "tests/collectives/backends/control_orders.hpp"
 #include "tests/spmd.hpp"
@@ -70,8 +70,8 @@ TEST_CASE("ranks that wait for one another in different calls all end in an erro
   all_give_up({.groups = {{0, 1, 2}},
                .scripts = {{join(0), call(0, 5)}, {join(0), call(0, 6)}, {join(0), call(0, 5)}},
                .asks = any});
-  // The ranks make different calls in the second of two groups. Control messages of the first group are still under way
-  // then.
+  // The ranks make mismatched calls in the second of two groups. At that time, control messages of the first group are still
+  // in flight.
   const std::vector<Act> right{join(0), call(0, 5), leave(0), join(1), call(1, 6), call(1, 7)};
   const std::vector<Act> wrong{join(0), call(0, 5), leave(0), join(1), call(1, 6), call(1, 8)};
   all_give_up({.groups = {{0, 1}, {0, 1}}, .scripts = {right, wrong}, .asks = any});
@@ -92,8 +92,8 @@ TEST_CASE("a rank that waits for one that has left gets an error, in every order
   const std::vector<Act> leaver{join(0), call(0, 5), leave(0)}, other{join(0), call(0, 5), call(0, 6)};
   all_are_told({.groups = {{0, 1}}, .scripts = {other, leaver}}, 1);
   all_are_told({.groups = {{0, 1, 2}}, .scripts = {other, leaver, other}, .asks = 2}, 1);
-  // Rank 0 waits for a message that rank 1 never sends. In the first play, rank 1 joins the pair. In the second play, rank 1
-  // does not join.
+  // Rank 0 waits for a message that rank 1 never sends. In the first scenario, rank 1 joins the group of two (the pair). In
+  // the second scenario, rank 1 does not join the pair.
   const std::vector<Act> receiver{join(0), join(1), call(1, 5, 1), call(1, 6, 1)};
   all_are_told({.groups = {{0, 1}, {1, 0}},
                 .scripts = {receiver, {join(0), join(1), call(1, 5, 1), leave(1), leave(0)}},
@@ -105,7 +105,7 @@ TEST_CASE("a rank that waits for one that has left gets an error, in every order
 TEST_CASE("last calls that differ are detected in every order, even if no rank waited in these calls", "[control]") {
   const std::vector<Act> one{join(0), call(0, 5), call(0, 6, 0), leave(0)},
       two{join(0), call(0, 5), call(0, 7, 1), leave(0)};
-  // The same calls, but afterwards both ranks continue in a different group.
+  // The ranks make the same calls, and then continue in a different group.
   const std::vector<Act> more{join(1), call(1, 8), leave(1)};
   std::vector<Act> three = one, four = two;
   three.insert(three.end(), more.begin(), more.end());

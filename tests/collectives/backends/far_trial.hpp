@@ -1,5 +1,5 @@
-// A Trial (expectation.hpp) with buffers on a device. The input is filled on the host and copied to the device. The function
-// trouble() copies the result back and checks it.
+// A Trial, the buffers of one call with their expected results (expectation.hpp), on a device. The input is filled on the
+// host and copied to the device. The function trouble() copies the result back and checks it.
 #pragma once
 #include "tests/collectives/expectation.hpp"
 

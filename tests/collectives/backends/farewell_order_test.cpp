@@ -1,5 +1,5 @@
-// After a failed call, messages can still arrive in the memory of the call's operation. So the operation is destroyed before
-// its memory is freed.
+// After a failed call, messages can still arrive in memory that the call's operation uses. So the operation must be
+// destroyed before this memory is freed.
 #include "collectives/backends/message/operation.hpp"
 #include "collectives/call/staged_operation.hpp"
 #include "tests/collectives/backends/messages.hpp"

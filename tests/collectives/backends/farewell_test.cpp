@@ -1,8 +1,8 @@
 // A flag page is the shared memory in which a rank tells the other ranks of a group about its calls. In this test, the two
-// ranks of a pair leave at the same moment. No rank is allowed to access its peer's flag page once the peer can have freed
-// this page. The test stops one rank just after this rank has mapped its peer's flag page. The stopped rank continues when
-// the peer has left and freed its flag pages. Freed flag pages are filled with a pattern and kept. At the end, the pattern
-// must be intact.
+// ranks of a pair (a group of two) leave at the same time. No rank is allowed to access its peer's flag page once the peer
+// can have freed this page. The test stops one rank just after this rank has mapped its peer's flag page. The stopped rank
+// continues when the peer has left and freed its flag pages. Freed flag pages are filled with a pattern and are not returned
+// to the system. At the end, the pattern must be intact.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -72,7 +72,7 @@ struct Side {
 
   void leave() {
     pair.reset();
-    pages->create(2);  // frees all flag pages that all members have left, and the page that it creates
+    pages->create(2);  // frees all flag pages that all members have left; the new page is freed at once
   }
 };
 
@@ -88,7 +88,7 @@ struct Two {
   ~Two() {
     a.group.reset();
     b.group.reset();
-  }  // ends both groups before the flag pages of either rank
+  }  // destroys both groups before the flag pages of either rank
 };
 
 }  // namespace
@@ -105,7 +105,7 @@ TEST_CASE("when two ranks of a pair leave at once, no freed flag page is accesse
   b.leave();
   for (const Side* side : {&a, &b}) {
     CHECK(side->reach->graveyard.left_alone());
-    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's flag page, and one for each leave()
+    CHECK(side->reach->graveyard.taken_down() == (side == &a ? 2 : 3));  // the pair's flag page, and one per call of leave()
   }
 }
 

@@ -1,5 +1,5 @@
-// On backends that send messages, ranks get errors when calls differ or a rank gives up. A failed call can leave messages
-// and control messages unread. These messages must never reach a world that is opened later.
+// On backends that send messages, ranks get errors when ranks make mismatched calls or a rank gives up. A failed call can
+// leave messages and control messages unread. Such unread messages must never reach a world that is opened later.
 #include "collectives/backends/message/call_agreement.hpp"
 #include "tests/collectives/backends/messages.hpp"
 
@@ -23,7 +23,7 @@ std::string thrown_by(Group& group, const Plan& plan) {
 }
 
 // Reads control messages for `seconds`, which is long enough to receive all messages sent before a preceding barrier.
-// Returns the error that the messages cause, or "nothing".
+// Returns the text of the error that the control messages cause, or "nothing".
 std::string heard(CallAgreement& agreement, double seconds) {
   SystemClock clock;
   const double until = clock.seconds() + seconds;
@@ -62,7 +62,7 @@ TEST_CASE("if calls differ between ranks, every rank gets an error that names a 
     };
     check(odd_one ? all_gather : all_reduce(Redop::sum), "called all_");
     check(all_reduce(odd_one ? Redop::max : Redop::sum), "called all_reduce");  // equal message sizes, a different operator
-    check(from(odd_one ? 0 : size - 1), "called broadcast");                    // no rank sends anything
+    check(from(odd_one ? 0 : size - 1), "called broadcast");                    // with these roots, no rank sends a message
     Plan longer =
         plan_of(&named(Collective::all_reduce, "ring"), Problem::even(Collective::all_reduce, odd_one ? 100 : 64, size));
     longer.signature = 0;  // ranks do not compare calls, but still compare message sizes
@@ -104,8 +104,8 @@ TEST_CASE("if rank 0 gives up and the others follow, they report rank 0's reason
   REQUIRE_ALL((is_first ? said == "nothing" : said.substr(0, words.size()) == words));
 }
 
-// MPICH reuses the context id of a freed communicator. So a new communicator could receive messages that the old
-// communicator left unreceived.
+// MPICH reuses the context id of a freed communicator. So a new communicator could receive messages that were sent on the
+// freed communicator and never received.
 TEST_CASE("unread control messages do not reach the next world", "[spmd][messages]") {
   {
     ControlEndpoint control(world().world());

@@ -1,4 +1,5 @@
-// On backends that send messages, collectives give correct results, and calls in flight do not disturb one another.
+// Tests backends that send messages. Collectives must give correct results, and calls in flight must not disturb one
+// another.
 #include "collectives/call/communicator.hpp"
 #include "tests/collectives/backends/messages.hpp"
 
@@ -52,7 +53,7 @@ TEST_CASE("MPI's own collectives give the same results as Chorale's", "[spmd][me
   std::size_t turn = 0;
   std::string wrong;
   for (int what = 0; what <= static_cast<int>(Collective::barrier); ++what)
-    for (const std::int64_t count : {0, size, 6 * size, -1})  // −1: uneven
+    for (const std::int64_t count : {0, size, 6 * size, -1})  // −1: blocks of different sizes
       for (const bool in_place : {false, true})
         for (const bool blocking : {false, true}) {
           Problem problem = Problem::even(static_cast<Collective>(what), std::max<std::int64_t>(count, 0), size,
@@ -137,7 +138,7 @@ TEST_CASE("sends and receives over messages match their partners, whatever else 
     const auto slice = [](std::vector<std::int64_t>& of, int first, int n) {
       return Slice{of.data() + first, n, DType::i64};
     };
-    // Even ranks start the all_reduce before the messages, odd ranks after the messages.
+    // Even ranks start the all_reduce before the point-to-point messages, and odd ranks start it after them.
     std::vector<Request> requests;
     if (rank % 2 == 0) requests.push_back(c.start_all_reduce(slice(sum, 0, 100)));
     for (int message = 0; message < 2; ++message)  // two messages in each direction, which must arrive in order

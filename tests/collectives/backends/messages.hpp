@@ -17,7 +17,7 @@ struct Line {
   std::unique_ptr<Transport> transport;
 };
 
-// Opens every backend that sends messages and works on this machine.
+// Opens each backend that sends messages, if the backend works on this machine.
 inline std::vector<Line> open_all() {
   std::vector<Line> lines;
   for (const Backend& backend : all_backends())
@@ -32,7 +32,7 @@ inline std::vector<int> ranks(int first, int last) {
   return all;
 }
 
-// Creates a group. The call is collective over the world. A rank that is not a member gets null.
+// Creates a group of the given members. All ranks of the world must call join(). A rank that is not a member gets null.
 inline std::unique_ptr<Group> join(Transport& transport, const std::vector<int>& members, std::uint32_t id) {
   const auto all = transport.exchange(transport.offer(static_cast<int>(members.size())));
   const auto self = std::find(members.begin(), members.end(), world().rank()) - members.begin();
@@ -46,8 +46,8 @@ inline std::unique_ptr<Group> join_all(Transport& transport, std::uint32_t id) {
   return join(transport, ranks(0, world().size()), id);
 }
 
-// The membership of a group of all ranks. Before this call, all ranks must have joined the same number of groups on their
-// control endpoints.
+// The membership of a group of all ranks. Before a call of everybody(), all ranks must have joined the same number of groups
+// on their control endpoints.
 inline Membership everybody(ControlEndpoint& control) {
   const auto number = static_cast<std::int64_t>(control.next_number());
   return {ranks(0, world().size()), world().rank(), 1,
@@ -96,7 +96,7 @@ inline std::int64_t expected(const Plan& plan, std::int64_t index) {
 }
 
 // One call on a group, with its buffers. If the call is in place, input and output are parts of one vector. Each buffer ends
-// with a byte that no rank is allowed to write.
+// with a guard byte, which no rank is allowed to write.
 struct GroupCall {
   GroupCall(Group& group, const Plan& p) : plan(p), operation(group.prepare(p)) {
     const Problem& problem = plan.problem;

@@ -50,8 +50,8 @@ std::string messages_on_devices(Communicator& c) {
   return "";
 }
 
-// NCCL hangs if calls differ between ranks. Control messages that the ranks exchange over MPI detect such calls. Then the
-// group is aborted, and the world still works.
+// NCCL hangs if ranks make mismatched calls. Ranks detect mismatched calls by control messages over MPI. Then the group is
+// aborted, and the world still works.
 std::string calls_that_differ(Communicator& c) {
   if (c.size() < 2) return "";
   std::vector<std::int32_t> x(64, 1), all(64 * static_cast<std::size_t>(c.size()));
@@ -74,7 +74,7 @@ std::string calls_that_differ(Communicator& c) {
 
 Slice floats_at(const Buffer& buffer) { return {buffer.data(), buffer.bytes() / 4, DType::f32, buffer.device()}; }
 
-// Every communicator that uses a buffer registers the buffer's memory once. (The emulation detects memory that is freed
+// Every communicator that uses a buffer registers the buffer's memory once. (The emulated NCCL detects memory that is freed
 // while it is still registered.)
 std::string memory_is_registered_once(Communicator& c) {
   auto* const known_to = registrations();
@@ -118,7 +118,8 @@ std::string sizes_that_differ(Communicator& c) {
   return "";
 }
 
-// If buffers do not come from the world's allocator, the call must register neither the buffers nor its workspace.
+// If the buffers of a call do not come from the world's allocator, the call must register neither these buffers nor its
+// workspace.
 std::string memory_of_somebody_else(Communicator& c) {
   if (!registrations()) return "";
   const auto memory = cuda_memory(DevicePlugin(), 0);
@@ -138,8 +139,8 @@ std::string memory_of_somebody_else(Communicator& c) {
   return "";
 }
 
-// Device work that is still pending on freed memory must not overwrite the data of the memory's next owner. In this test,
-// the next owner is the device copy of a host buffer. That copy is filled outside of all streams.
+// If memory is freed while device work on it is still pending, that work must not overwrite the data of the memory's next
+// owner. In this test, the next owner is the device copy of a host buffer. The device copy is filled outside of all streams.
 std::string memory_that_is_lent_again(Communicator& c) {
   auto* const hold = DevicePlugin().find<void(bool)>("chorale_emulated_hold");
   if (!hold) return "";

@@ -1,6 +1,7 @@
-// Tests messages between ranks of one host through shared memory. A notice tells the receiver about a message. The notice of
-// a small message contains the data. The data of a large message is read from the sender's memory. The tests send more
-// messages than the ring buffer of notices holds, and receive them in a different order.
+// Tests messages between ranks of one host through shared memory. The sender announces each message by a ring entry (a
+// `Notice`) in the receiver's ring buffer. The ring entry of a small message contains the data. The receiver reads the data
+// of a large message from the sender's memory. The tests send more messages than the ring buffer can hold, and receive them
+// in a different order.
 #include "collectives/backends/near/post.hpp"
 
 #include <cstring>
@@ -18,8 +19,8 @@ struct Sent {
   Buffer data, taken;
 };
 
-// Sends a message of `bytes` bytes, all equal to `fill`, to another rank of this host. The returned object must live until
-// is_taken() is true.
+// Sends a message of `bytes` bytes, all equal to `fill`, to another rank of this host. The caller must keep the returned
+// object until is_taken() is true for this object.
 Sent send(near::Post& post, int to, std::uint64_t sequence, std::int64_t bytes, char fill) {
   Allocator& memory = post.reach().memory();
   Sent sent{memory.allocate(bytes, Category::comm), memory.allocate(8, Category::comm)};

@@ -1,5 +1,5 @@
-// A query of the emulated NCCL. Given an address, it returns the number of communicators that have registered the memory at
-// this address. Given null, it returns the number of all registrations so far.
+// A function of the emulated NCCL. For an address, this function returns the number of communicators that have registered
+// the memory at the address. For null, the function returns the total number of registrations so far.
 #pragma once
 #include <cstdint>
 

@@ -1,7 +1,7 @@
-// On mapped memory, a call on ordinary (not symmetric) buffers runs slice by slice. Each slice is copied to a bounce buffer
-// in symmetric memory. The tests vary the algorithm, and use lengths around slice borders. Ordinary buffers are used on some
-// or all ranks, for the input, the output or both, and in several calls at once. Symmetric memory is allowed to grow only by
-// the bounce buffers of one slice.
+// On the backends that map their peers' memory, a call on ordinary (not symmetric) buffers runs slice by slice. Each slice
+// is copied to a bounce buffer in symmetric memory. The tests vary the algorithm, and use vector lengths close to multiples
+// of the slice length. Some or all ranks pass ordinary buffers as the input, the output or both, also in several concurrent
+// calls. The use of symmetric memory may grow only by the bounce buffers of one slice.
 #include <list>
 #include <numeric>
 
@@ -15,7 +15,7 @@ using namespace chorale::test;
 
 namespace {
 
-// A world on mapped memory, and an allocator of ordinary memory.
+// A world on a backend that maps its peers' memory, and an allocator of ordinary memory.
 struct Host {
   explicit Host(std::int64_t slice_bytes) { reach().slice_bytes = slice_bytes; }
   mapped::Reach& reach() { return dynamic_cast<mapped::MappedTransport&>(c.transport()).reach(); }
@@ -114,7 +114,7 @@ TEST_CASE("several calls in slices can be in flight at once, also together with 
 TEST_CASE("ordinary buffers take no more symmetric memory than a slice", "[spmd]") {
   constexpr std::int64_t slice = 1 << 16;
   Host host(slice);
-  host.c.choose(Collective::all_reduce, "direct");  // needs no scratch
+  host.c.choose(Collective::all_reduce, "direct");  // needs no workspace
   const auto taken = [&] { return host.reach().memory().ledger().current(Category::comm); };
   std::vector<float> x(20 * slice / 4, 1), y(x.size());
   const auto whole = [](std::vector<float>& v) { return Slice{v.data(), static_cast<std::int64_t>(v.size()), DType::f32}; };

@@ -1,5 +1,6 @@
-// Checks the order of events when a rank gives up a group. The rank abandons its calls, sends an error to the other ranks
-// (poison), and leaves. The operations and groups in this file are stubs that only record calls to their member functions.
+// Checks the order of events when a rank gives up a group. The rank abandons its calls, sends an error (the poison) to the
+// other ranks, and leaves the group. The operations and groups in this file are stubs that only record calls to their member
+// functions.
 #include "collectives/call/abandoned_operations.hpp"
 
 #include <sys/wait.h>
@@ -33,7 +34,7 @@ struct Failed final : Operation {
     return true;
   }
   Said& said;
-  int writes, reads;  // the number of times that may_be_written() and may_be_read() return true
+  int writes, reads;  // how many times may_be_written() and may_be_read() still return true
 };
 
 struct Peers final : Group {
@@ -71,7 +72,7 @@ struct DoomedGroup final : Group {
   int made = 0, others = 0;
 };
 
-// A transport that acts as rank 0 of two ranks. Rank 1 does not exist.
+// A transport that acts as rank 0 of a world of two ranks. There is no rank 1.
 struct Half final : Transport {
   explicit Half(Said& s) : said(s) {}
   const char* name() const override { return "mpi"; }
@@ -106,7 +107,7 @@ TEST_CASE("memory that peers may still read at the time limit is never freed", "
   VirtualClock clock;
   {
     AbandonedOperations abandoned;
-    // This leak is intended. The pointer keeps leak detectors from reporting it.
+    // This leak is intended. The pointer keeps leak detectors from reporting the leak.
     [[maybe_unused]] static Operation* volatile in_memory_for_good = nullptr;
     auto failed = std::make_unique<Failed>(said, 0, 1 << 30);
     in_memory_for_good = failed.get();

@@ -12,8 +12,8 @@ namespace {
 
 Slice slice_of(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
-// Tags and control messages can distinguish only a few successive calls. So a much newer call must wait until the old call
-// has completed.
+// Message tags and control messages can distinguish only a few successive calls. So a call must wait if a much older call
+// has not completed.
 std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   c.check_calls(compared);
   c.choose(Collective::all_reduce, "ring");
@@ -29,8 +29,8 @@ std::string many_calls_pass_an_old_one(Communicator& c, bool compared) {
   return large == std::vector<float>(large.size(), static_cast<float>(c.size())) ? "" : "the old sum is wrong";
 }
 
-// When a rank gives up, all its calls on the group fail, including calls that were in flight at the same time as the failed
-// call.
+// When a rank gives up a group, all its calls on the group fail, including calls that were in flight together with the
+// failed call.
 std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
   if (c.size() < 2) return "";
   Communicator group = c.split(0, c.rank());
@@ -45,7 +45,8 @@ std::string a_group_that_gave_up_ends_all_its_calls(Communicator& c) {
   return said.find("gave up") != std::string::npos ? "" : "a call of a group that gave up: " + said;
 }
 
-// In MPI, a blocking and a nonblocking collective do not match each other. In Chorale they must match.
+// In MPI, a blocking collective on one rank does not match a nonblocking collective on another. In Chorale, blocking and
+// nonblocking collectives must match.
 std::string blocking_and_started_calls_meet(Communicator& c) {
   for (const char* algorithm : {"auto", "native"}) {
     if (std::strcmp(algorithm, "native") == 0 && !c.transport().has_native(Collective::all_reduce)) continue;
@@ -64,7 +65,7 @@ std::string blocking_and_started_calls_meet(Communicator& c) {
   return "";
 }
 
-// An empty block has no meaningful address, so a call must not be treated as in place because of this address.
+// An empty block has no meaningful address. So a call must not count as in place because of the address of an empty block.
 std::string empty_blocks_beside_the_output(Communicator& c) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(c.size()), 0);
   counts[0] = 32;
@@ -87,8 +88,8 @@ std::string a_refused_call_leaves_the_group_alone(Communicator& c) {
   return all.back() == 1 ? "" : "the next call is wrong";
 }
 
-// A bounce buffer is symmetric memory that a backend uses in place of an ordinary buffer. For a call in place, the bounce
-// buffer must hold the larger of the two vectors.
+// A bounce buffer is symmetric memory that a backend uses in place of an ordinary buffer. For an in-place call, the bounce
+// buffer must be as large as the larger of input and output.
 std::string an_uneven_exchange_in_place(Communicator& c) {
   const auto p = static_cast<std::size_t>(c.size());
   std::vector<std::int64_t> given(p, c.rank() == 0 ? 5000 : 3), taken(p, 3);
@@ -99,7 +100,8 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
     for (const std::int64_t count : counts) sum += count;
     return sum;
   };
-  Buffer fence = c.allocator().allocate(1 << 18, Category::comm);  // a bounce buffer that is too small would spill into this
+  // The call would overwrite `fence` if the bounce buffer were too small.
+  Buffer fence = c.allocator().allocate(1 << 18, Category::comm);
   std::memset(fence.data(), 1, 1 << 18);
   c.all_to_all({x.data(), total(given), DType::f32}, {x.data(), total(taken), DType::f32}, given, taken);
   for (int i = 0; i < 1 << 18; ++i)
@@ -108,8 +110,8 @@ std::string an_uneven_exchange_in_place(Communicator& c) {
                                                                                                  : "wrong blocks arrived";
 }
 
-// Starts more messages in both directions than can be in flight at once. The group is destroyed before any rank waits for a
-// message.
+// In both directions, starts more messages than can be in flight at the same time. The group is destroyed before any rank
+// waits for a message.
 std::string messages_outlive_the_group(Communicator& c) {
   Communicator part = c.split(c.rank() / 2, c.rank());
   if (part.size() == 1) return "";
@@ -137,15 +139,15 @@ const Check in_flight_checks[] = {
     {"a group that gave up ends all its calls", a_group_that_gave_up_ends_all_its_calls},
 };
 
-// A clock that runs 20 times as fast. The time limit of ten minutes then expires after thirty seconds, so a deadlock is
-// reported soon.
+// A clock that runs 20 times as fast as real time. With this clock, the time limit of ten minutes expires after thirty
+// seconds, so a deadlock is reported soon.
 struct HastyClock : SystemClock {
   double seconds() const override { return 20 * SystemClock::seconds(); }
 };
 
-// `here` and `there` are two worlds. Each rank starts a call on `there` before the next rank does. Then all ranks but the
-// last wait in a broadcast on `here`, which the last rank starts only after its call on `there`. That call completes only if
-// the waiting ranks make progress on `there`.
+// `here` and `there` are two worlds. One after another, the ranks start a call on the world `there`. Then all ranks except
+// the last wait in a broadcast on the world `here`. The last rank, which is the root, starts this broadcast only after its
+// call on `there` has completed. The call on `there` completes only if the waiting ranks make progress on `there`.
 std::string a_wait_here_moves_what_is_there(Communicator& here, Communicator& there) {
   there.choose("ring");
   std::vector<float> x(3000, 1), token(1);

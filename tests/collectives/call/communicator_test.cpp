@@ -70,12 +70,12 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd][hos
     REQUIRE_ALL(symmetric == "");
     const std::string wrong = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
     REQUIRE_ALL(wrong == "");
-    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // so far, the kernel copied data
+    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // before this, the kernel copied the data
       mapped->reach().copied_up_to = 0;
       c.choose("auto");  // discards prepared operations
       const std::string read = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
       REQUIRE_ALL(read == "");
-      mapped->reach().slice_bytes = 12000;  // ordinary memory is divided into slices, on some ranks or on all
+      mapped->reach().slice_bytes = 12000;  // on some or all ranks, ordinary buffers are divided into slices
       c.choose("auto");
       const std::string cut = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
       REQUIRE_ALL(cut == "");
@@ -87,8 +87,8 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd][hos
 
 namespace {
 
-// Makes the mistake on every backend. Each backend gets a new world, because a group whose calls differ is no longer usable.
-// Every rank must soon get an error that contains `words` and names a rank.
+// Makes the mistake on every backend. Each backend gets a new world, because a group is no longer usable after mismatched
+// calls. Every rank must soon get an error that contains `words` and names a rank.
 template <class Mistake>
 void every_rank_is_told(const char* words, Mistake&& mistake) {
   SystemClock clock;
@@ -100,7 +100,7 @@ void every_rank_is_told(const char* words, Mistake&& mistake) {
     const double started = clock.seconds();
     try {
       mistake(c, Slice{x.data(), 64, DType::f32}, Slice{y.data(), 64, DType::f32});
-      c.barrier();  // a rank that did not wait in the wrong call gets the error here
+      c.barrier();  // if the wrong call returned without an error, the barrier throws it
     } catch (const std::exception& error) {
       said = error.what();
     }

@@ -1,6 +1,6 @@
-// Measures the cost of comparing calls between ranks. All-reduces with and without this comparison alternate, on the same
-// buffers. (In separate processes, the buffers can be on different pages, which changes times by a fifth.) Prints rank 0's
-// medians:
+// Measures the cost of comparing calls between ranks. All-reduces with this comparison alternate with all-reduces without
+// it, on the same buffers. (In separate processes, the buffers can be on different pages, which changes times by a fifth.)
+// Prints the median times of rank 0:
 //
 //   mpirun -n 2 build/tests_run "what comparing calls costs"
 #include <fmt/format.h>

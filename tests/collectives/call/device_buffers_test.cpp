@@ -1,6 +1,6 @@
-// Tests device buffers on backends that can access only host memory. The buffers are staged through the host, and every call
-// works as with host buffers. `make test` runs this file once with FarMemory in place of GPU memory, and once on the
-// emulated GPU.
+// Tests device buffers on backends that can access only host memory. Device buffers are staged through the host, and every
+// call gives the same results as with host buffers. `make test` runs the tests of this file twice: with FarMemory in place
+// of GPU memory, and on the emulated GPU.
 #include "tests/collectives/device_checks.hpp"
 
 using namespace chorale;

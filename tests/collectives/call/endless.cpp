@@ -1,4 +1,4 @@
-// Endless collectives, for tests that kill them. TEST_BACKEND names the backend.
+// A program of endless collectives, for tests that kill its ranks. TEST_BACKEND names the backend.
 #include <cstdio>
 
 #include "collectives/call/communicator.hpp"

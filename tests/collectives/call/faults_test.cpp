@@ -1,9 +1,10 @@
 // Random sequences of calls in which one rank makes one mistake. The mistake is a wrong collective, count, type, root or
-// operator, two swapped calls, a missing call, or an extra call. Within two seconds, every rank must get an error. The error
-// names two ranks, the number of the call, and the calls that both ranks made. The same number of sequences without a
-// mistake must raise no error. FAULTS sets the number of sequences with a mistake, and the number without, on all backends
-// together (16). With TIMED, a later error counts as a failure. If calls on two groups are in the wrong order, ranks wait
-// for each other. The guard process ends such a run, so these mistakes are tested in separate launches (guard_test.py).
+// operator, two swapped calls, a missing call, or an extra call. Every rank must get an error within two seconds. The error
+// must name two ranks, the number of the call, and the calls that these two ranks made. An equal number of sequences without
+// a mistake must raise no error. FAULTS (default 16) is the total number of sequences with a mistake over all backends, and
+// also the number of sequences without one. If TIMED is set, an error that comes after more than two seconds counts as a
+// failure. If a rank makes its calls on two groups in the wrong order, ranks wait for each other. The guard process ends a
+// run in which ranks wait for each other, so guard_test.py tests this mistake in separate launches.
 #include <fmt/format.h>
 
 #include <random>
@@ -102,7 +103,7 @@ void make(Communicator& world, const Step& step, std::vector<double>& x, std::ve
   world.run({step.what, input, output, step.op, step.root});
 }
 
-// Returns the text of the error, or "nothing", and the seconds that the calls took.
+// Returns the text of the error, or "nothing", and the total time of the calls in seconds.
 std::pair<std::string, double> played(const std::string& backend, const std::vector<Step>& steps, bool native,
                                       Clock& clock) {
   Communicator c = open_world(backend, world(), clock);
@@ -111,7 +112,7 @@ std::pair<std::string, double> played(const std::string& backend, const std::vec
   const double began = clock.seconds();
   const std::string said = thrown_by([&] {
     for (const Step& step : steps) make(c, step, x, y);
-    c.barrier();  // a rank that did not wait in the wrong call gets the error here
+    c.barrier();  // a rank without an error so far gets it here
   });
   return {said, clock.seconds() - began};
 }

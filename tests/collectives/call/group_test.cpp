@@ -1,5 +1,5 @@
-// Tests properties of a Communicator besides correct sums, such as groups, messages between two ranks, many calls in flight,
-// moved requests and counted traffic. Errors must end only one group.
+// Tests features of a Communicator other than correct sums: groups, messages between two ranks, many calls in flight, moved
+// requests and counted traffic. An error in one group must not affect other groups.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -45,8 +45,8 @@ std::string groups_by_color_and_key(Communicator& c) {
   return "";
 }
 
-// Rank r pretends to be on host r / 2. A group must know the hosts of its ranks. The group lists these hosts in the order of
-// its ranks, and numbers the hosts from 0.
+// Rank r is on a simulated host with number r / 2. A group must know the hosts of its ranks. The group lists one host per
+// rank, in rank order, and numbers its hosts from 0.
 std::string groups_know_hosts(Communicator& c) {
   const int p = c.size(), last = (p - 1) / 2;
   std::vector<int> hosts, backwards;
@@ -63,7 +63,7 @@ std::string groups_know_hosts(Communicator& c) {
   return c.hosts().empty() ? "" : "hosts stay after they are given up";
 }
 
-// Message i from one rank to a different rank. Size and values identify the message.
+// Message number `i` from one rank to another. Size and values identify the message.
 std::vector<std::int32_t> message(int from, int to, int i) {
   constexpr std::size_t sizes[] = {1, 5000, 3, 0, 200000, 17};
   std::vector<std::int32_t> values(sizes[static_cast<std::size_t>(i)]);
@@ -151,7 +151,7 @@ std::string requests_move(Communicator& c) {
     Request first = c.start_all_reduce(slice(a));
     Request second = c.start_all_reduce(slice(b));
     Request moved(std::move(first));
-    if (!first.test()) return "a request that was moved from is still in flight";  // this tests use after move
+    if (!first.test()) return "a request that was moved from is still in flight";  // tests use after move
     second = std::move(moved);                                                     // both calls must complete
     second.wait();
     if (a.front() != c.size()) return "a request that was moved did not wait";
@@ -222,7 +222,7 @@ std::string choices_that_cannot_be(Communicator& c) {
   return says(said, "all_gather recursive_doubling does not fit") ? "" : "does not fit: " + said;
 }
 
-// One rank gives up. All ranks of the group get an error from every later call on the group, but the world still works.
+// One rank gives up the group. All ranks get an error from every later call on the group, but the world still works.
 std::string a_group_that_failed_stays_so(Communicator& c) {
   if (c.size() < 2) return "";
   Communicator group = c.split(0, c.rank());

@@ -1,5 +1,5 @@
-// Tests schedules that are divided into groups of messages, as NCCL requires. A group of messages completes when all its
-// messages have been sent and received. Every algorithm must end with the correct result.
+// Tests schedules that are divided into groups of messages, as NCCL requires. A group of messages completes only when all
+// its messages have been sent and received. Every algorithm must end with the correct result.
 #include "collectives/backends/message/groups.hpp"
 
 #include <deque>
@@ -54,8 +54,8 @@ struct Player {
   bool posted = false;
 };
 
-// Posts each rank's group and delivers each message that sender and receiver have posted. Returns "" if all ranks finish
-// with the correct result.
+// Posts each rank's current group of messages, and delivers each message that both its sender and its receiver have posted.
+// Returns "" if all ranks finish with the correct result.
 std::string play(std::vector<Player>& players) {
   std::map<std::pair<int, int>, std::deque<int>> sends, receives;  // posted messages by (from, to)
   for (bool moved = true; moved;) {

@@ -5,8 +5,8 @@
 //   set-up    computes forever while the other ranks wait outside all calls of a communicator
 //   lost      never sees a message arrive
 //   crossed   makes its calls on two groups in the opposite order of the other ranks
-//   fails     fails, and first stops the launcher, which then notices the failure late; the other ranks see the rank leave
-//   aborts    as "fails", but does not leave the group, so the other ranks wait
+//   fails     stops the launcher, so that it notices the failure late, and then fails; the other ranks see the rank leave
+//   aborts    like "fails", except that the rank does not leave the group, so the other ranks wait
 #include <unistd.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int calls_before = 20;
 
-// Forwards all calls to an operation of a real transport until it becomes deaf. From then on, no call of this rank ever
+// Forwards all calls to an operation of a real transport until `deaf` is true. From then on, no call of this rank ever
 // completes.
 class DeafOperation final : public Operation {
  public:

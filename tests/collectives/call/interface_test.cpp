@@ -1,5 +1,6 @@
-// Tests the interface for user programs. Buffers of a wrong size are refused, and calls on an empty communicator fail with a
-// clear error. Every collective has a nonblocking form. A world's time limit can be set, and "auto" opens a world.
+// Tests the interface for user programs. Buffers of a wrong size must be refused, and calls on an empty communicator must
+// fail with a clear error. Every collective must have a nonblocking form. A user can set the time limit of a world, and the
+// backend "auto" must open a world.
 #include <atomic>
 #include <cstdlib>
 #include <utility>
@@ -33,7 +34,7 @@ std::string other_sizes_are_refused(Communicator& c) {
   };
   using enum Collective;
   const std::tuple<std::string, std::string, bool> cases[] = {
-      // the message, the expected words, and whether only the root finds the mistake
+      // the error's text, its expected words, and whether only the root detects the mistake
       {said(all_gather, 10, 9 * p), wanted("input", 10, 9), false},
       {said(all_gather, 6, 5 * p, fives), wanted("input", 6, 5), false},
       {said(all_reduce, 10, 11), wanted("output", 11, 10), false},
@@ -71,7 +72,7 @@ std::string an_empty_communicator_says_so(Communicator& c) {
   return "";
 }
 
-// Starts all calls before it waits for any. The arrays of counts are destroyed before the wait.
+// Starts a call of every collective before waiting for any of them. The arrays of counts are destroyed before the wait.
 std::string every_collective_can_be_started(Communicator& c) {
   const int p = c.size();
   std::vector<Trial> trials;
@@ -125,8 +126,8 @@ class SharedClock final : public Clock {
   std::atomic<double> now_{0};
 };
 
-// Rank 1 enters a barrier after rank 0 has waited in this barrier for `pause` seconds. Returns the error that rank 0's
-// barrier throws.
+// Rank 1 enters a barrier in which rank 0 has waited for `pause` seconds. Returns the error that the barrier throws on rank
+// 0.
 std::string barrier_after(double pause, const WorldOptions& options) {
   ThreadWorld world(2);
   SharedClock patience;

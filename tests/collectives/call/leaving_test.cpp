@@ -1,5 +1,5 @@
 // Tests ranks that leave a group early. A rank that waits for a rank that has left gets an error. The error names the rank
-// that has left, or a rank that gave up as a consequence. Data sent before leaving still arrive.
+// that has left, or a rank that gave up as a consequence. Data that a rank sent before it left still arrive.
 #include <sched.h>
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 Slice whole(std::vector<float>& values) { return {values.data(), static_cast<std::int64_t>(values.size()), DType::f32}; }
 
 // The group's last rank, whose world rank is `leaver`, leaves the group. The other ranks make the call, which must fail. The
-// error must say that `leaver` has left or that another rank gave up. Returns "" if it does, otherwise the error.
+// error must say that `leaver` has left or that another rank gave up. Returns "" if the error says so, otherwise the error.
 template <class Make>
 std::string without_the_last(Communicator& group, int leaver, Make&& call) {
   if (group.rank() == group.size() - 1) {
@@ -22,7 +22,7 @@ std::string without_the_last(Communicator& group, int leaver, Make&& call) {
     group = Communicator(nullptr);
     return "";
   }
-  // A slow rank may still be in the barrier when another rank, which is already in the call, gives up.
+  // A slow rank may still be in the barrier when another rank gives up in the call after the barrier.
   const std::string said = thrown_by([&] {
     group.barrier();
     call();
@@ -72,7 +72,8 @@ std::string a_message(Communicator& c) {
   return trouble;
 }
 
-// The other ranks receive only after the last rank has left. They must get the data that the last rank sent, not an error.
+// The other ranks receive only after the last rank has left. The receiving ranks must get the data that the last rank sent,
+// not an error.
 std::string what_was_sent_arrives(Communicator& c) {
   if (c.size() == 1) return "";
   Communicator group = c.split(0, c.rank());

@@ -1,10 +1,10 @@
-// Creates and destroys many communicators, and checks that these leave no memory, no open file and no mapping behind.
-// COMMUNICATORS sets the number of communicators per backend (100). Each communicator is used. Every 25 communicators are
-// created in a new world.
+// Creates and destroys many communicators, and checks that they leak no memory, no open file and no mapping. COMMUNICATORS
+// sets the number of communicators per backend (default 100). Each communicator is used before it is destroyed. After every
+// 25 communicators, a new world is opened.
 //
 //   warm up            libraries fill their caches
 //   first half  ┐      memory may still grow a little
-//   second half ┘      memory must grow by less than 64 KiB, or 20 bytes a communicator if that is more; in both halves,
+//   second half ┘      memory must grow by less than 64 KiB or 20 bytes per communicator, whichever is more; in both halves,
 //                      by less than 1 MiB. By default, a leak of 1.3 KB per communicator is detected
 #include <malloc.h>
 
@@ -28,17 +28,19 @@ std::int64_t entries_of(const char* folder) {
   return std::distance(begin(all), end(all));
 }
 
-// Counts this process's private memory, open files and mappings. First, malloc_trim returns freed memory to the system.
+// Counts the private memory, open files and mappings of this process. Before it counts, malloc_trim returns freed memory to
+// the system.
 Held held() {
   malloc_trim(0);
   Held now{0, entries_of("/proc/self/fd"), std::ssize(split(contents_of("/proc/self/maps").value_or(""), '\n'))};
-  for (const std::string& line : split(contents_of("/proc/self/smaps_rollup").value_or(""), '\n'))  // "Anonymous:  52 kB"
+  for (const std::string& line : split(contents_of("/proc/self/smaps_rollup").value_or(""), '\n'))  // "Private_Dirty: 52 kB"
     if (line.starts_with("Private_Dirty:") || line.starts_with("Private_Clean:"))
       now.bytes += 1024 * std::stoll(line.substr(line.find(':') + 1));
   return now;
 }
 
-// Creates `count` communicators and uses each. In turn, a group has half of the ranks, or all ranks in reverse order.
+// Creates `count` communicators and uses each of them. The groups alternate between half of the ranks and all ranks in
+// reverse order.
 void come_and_go(const std::string& backend, std::int64_t count) {
   constexpr std::int64_t of_a_world = 25;
   SystemClock clock;
@@ -58,7 +60,7 @@ void come_and_go(const std::string& backend, std::int64_t count) {
 }  // namespace
 
 TEST_CASE("communicators that come and go leave no memory, no file and no mapping", "[spmd]") {
-  if (world().size() != 2 && world().size() != 4) return;  // other numbers of ranks show nothing new
+  if (world().size() != 2 && world().size() != 4) return;  // two numbers of ranks are enough
   const std::int64_t half = std::max<std::int64_t>(1, std::stoll(environment("COMMUNICATORS", "100")) / 2);
   SystemClock clock;
   std::vector<std::string> names{"auto"};
@@ -80,7 +82,7 @@ TEST_CASE("communicators that come and go leave no memory, no file and no mappin
                      grown(&Held::bytes), grown(&Held::descriptors), grown(&Held::mappings)));
     const bool no_bytes = sanitized || (after.bytes - middle.bytes < most_of_half && after.bytes - before.bytes < 1 << 20);
     const bool no_descriptor = after.descriptors <= before.descriptors;
-    const bool no_mapping = after.mappings < middle.mappings + 10;  // the C library can split its own mappings
+    const bool no_mapping = after.mappings < middle.mappings + 10;  // approximate: the C library can split its own mappings
     tally.tried += 2 * half;
     tally.failed += !ranks_that_failed(!no_bytes || !no_descriptor || !no_mapping).empty();
     REQUIRE_ALL(no_bytes);

@@ -1,5 +1,5 @@
-// Times uneven all_to_alls. In some runs the counts change in every call, as with expert routing. In other runs the counts
-// repeat. Prints rank 0's median times. The time to start a call includes its planning:
+// Times uneven all_to_alls. In some measurements the counts change in every call, as with expert routing. In other
+// measurements the counts repeat. Prints the median times of rank 0. The time to start a call includes its planning:
 //
 //   mpirun -n 4 build/tests_run "how fast exchanges with new counts are"
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ std::vector<std::int64_t> counts_of(int size, std::int64_t mean, std::uint64_t c
 }
 
 struct Microseconds {
-  double start, all;  // seconds to start a call; seconds from its start to its end
+  double start, all;  // time to start a call, and time from start to end, both in seconds
 };
 
 Microseconds time_of_call(Communicator& c, const Tensor& from, const Tensor& to, std::int64_t mean, bool new_counts) {

@@ -1,5 +1,5 @@
-// Tests a user's algorithm, which is not in the table of algorithms. Once this algorithm is chosen, a group and all groups
-// split from it run the algorithm. The group can switch to a different algorithm.
+// Tests a user's algorithm, which is not in the table of algorithms. Once a group has chosen this algorithm, the group and
+// all groups split from it run the algorithm. The group can later choose a different algorithm.
 #include <atomic>
 
 #include <chorale/algorithm.hpp>
@@ -29,7 +29,8 @@ Schedule star(const Problem& p) {
 }
 const Algorithm mine{Collective::all_reduce, "star", star, "by way of rank 0"};
 
-// Sums 1 + rank over the group. If `ours`, star() must have planned the call; otherwise it must not.
+// Sums `1 + rank` over the group. If `ours` is true, star() must have planned the call; otherwise star() must not have
+// planned it.
 std::string sums_by(Communicator& group, bool ours) {
   group.barrier();
   const int before = planned;

@@ -1,6 +1,6 @@
-// Random programs of collectives neither deadlock nor give wrong results. SEQUENCES sets the number of programs (40; in
-// `make test-all` 300), and BACKENDS selects backends (all). A failing program is shortened for as long as it still fails,
-// and then printed.
+// Random programs of collectives neither deadlock nor give wrong results. SEQUENCES sets the number of programs (default 40,
+// in `make test-all` 300), and BACKENDS selects the backends (default all). A failing program is shortened for as long as it
+// still fails, and then printed.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -90,7 +90,7 @@ TEST_CASE("random programs of collectives on every backend", "[spmd][hosts][many
         if (acts.empty()) return std::string();
         mpi::broadcast(comm, std::string(reinterpret_cast<const char*>(acts.data()), acts.size() * sizeof(Act)));
         const std::string wrong = play(acts);
-        if (all_right) tally.add(wrong.empty());  // programs after a failing one are shorter forms of it
+        if (all_right) tally.add(wrong.empty());  // later programs are shortened forms of the failing program
         all_right = all_right && wrong.empty();
         return wrong;
       });

@@ -1,6 +1,6 @@
-// A send can complete while the library still holds part of the data, because the receiver is slow and the socket is full.
-// Whatever the sender waits for next, the wait must let the library make progress. Otherwise the receiver would wait
-// forever.
+// If the receiver is slow and the socket is full, a send can complete while the MPI library or UCX still holds part of the
+// data. The sender's next wait must therefore let this library make progress, even if the wait is for something else.
+// Otherwise the receiver would wait forever.
 //
 //   rank 0   sends ───────────────────▶ over      waits for all ranks over MPI: UCX must make progress too
 //   rank 1             comes late, receives …     waits for all ranks

@@ -1,13 +1,13 @@
 // Reductions of random values must be correct within the rounding error, and bit-identical on all ranks. CASES sets the
 // total number of random calls on all backends (300). SEED selects different calls.
 //
-//   a call       any reducing algorithm, type, operator, root, number of chunks, pretended hosts
-//   its sizes    nothing, fewer elements than ranks, up to 64 Ki; blocks of any sizes; buffers that begin anywhere
-//   the truth    integers: exact; floats: computed in f64 or wider, then with the bound below
+//   a call       any reducing algorithm, type, operator, root, number of chunks, simulated hosts
+//   its sizes    from 0 to 64 Ki elements, also fewer than ranks; blocks of any sizes; buffers at any offset
+//   the truth    integers: exact; floating-point types: computed in f64 or wider, within the bound below
 //
-// A sum of n values in any order rounds n − 1 times, each time by at most u · Σ|x|. Here u is half a unit in the last place
-// of the type. The store of the result rounds once more, and so does the division of an average. The relative error bound of
-// a product is the same. min and max do not round.
+// In any order of addition, a sum of n values is rounded n − 1 times, each time by at most u · Σ|x|. Here u is half a unit
+// in the last place of the type. Storing the result rounds once more, and so does the division of an average. A product has
+// the same bound for its relative error. min and max do not round.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -29,7 +29,7 @@ struct ReducingCall {
   DType dtype;
   Redop op;
   int chunks;
-  std::int64_t offset;  // elements before the buffers
+  std::int64_t offset;  // number of elements before the buffers
   Problem problem;
   std::vector<std::int64_t> counts;  // block sizes; empty: even blocks
 
@@ -41,7 +41,7 @@ struct ReducingCall {
   }
 };
 
-// All ranks draw the same call.
+// Draws a random call. All ranks draw the same call.
 ReducingCall drawn_call(std::uint64_t number, Communicator& c) {
   Draw draw(number);
   std::vector<const Algorithm*> able;
@@ -79,8 +79,9 @@ ReducingCall drawn_call(std::uint64_t number, Communicator& c) {
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// An input value. Integers have all magnitudes. Floats are between ±2^-4 and ±16 with random mantissas, so that sums round.
-// Factors of products are near 1, so that the product of 8 ranks fits in f16.
+// Returns an input value. Integers have all magnitudes. Floating-point values have magnitudes from 2^-4 to 16 and random
+// mantissas, so that their sums must be rounded. Factors of products are close to 1, so that the product over 8 ranks fits
+// in f16.
 template <class T>
 T given(const ReducingCall& call, int rank, std::int64_t element) {
   const Random random{.seed = call.number, .site = static_cast<std::uint32_t>(rank)};
@@ -143,7 +144,7 @@ std::string flaw_of(const ReducingCall& call, std::int64_t element, T found) {
     const long double result = reduced<T, long double>(call, element, in_reals) / ranks;
     const long double size = std::fabs(reduced<T, long double>(call, element, sizes_in_reals)) / ranks;
     const bool exact = call.op == Redop::min || call.op == Redop::max || p == 1;
-    const double roundings = exact ? 0 : p + 1;                        // p − 1 operators, the division, the last store
+    const double roundings = exact ? 0 : p + 1;                        // by p − 1 operators, one division and one store
     const double smallest = std::is_same_v<T, f16> ? 0x1p-25 * p : 0;  // f16 rounds small values to multiples of 2^-24
     const long double bound = 1.01L * roundings * half_unit<T>() * size + (exact ? 0 : smallest);
     const auto got = static_cast<long double>(static_cast<Wide<T>>(found));
@@ -153,8 +154,8 @@ std::string flaw_of(const ReducingCall& call, std::int64_t element, T found) {
   }
 }
 
-// A vector of this many elements that begins `offset` elements after an aligned address, in memory that peers can or cannot
-// map.
+// A vector of `count` elements that begins `offset` elements after an aligned address. Peers can map the memory of some of
+// these vectors.
 template <class T>
 class Vector {
  public:

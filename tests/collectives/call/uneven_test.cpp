@@ -1,5 +1,5 @@
-// Tests collectives with given block sizes, including zero. Calls are in place or out of place. They run one after the
-// other, or all are in flight at once.
+// Tests collectives with given block sizes, including zero. Calls are in place or out of place. The calls run one after the
+// other, or all are in flight at the same time.
 #include "tests/collectives/expectation.hpp"
 #include "tests/collectives/schedule/planning.hpp"
 #include "tests/collectives/worlds.hpp"
@@ -142,7 +142,8 @@ std::string exchanges_of_any_sizes(Communicator& c) {
   return trouble;
 }
 
-// Rank 0 sends and receives blocks of one size. On all other ranks the sizes differ. All ranks must refuse the call.
+// Rank 0 sends and receives blocks of one size, while all other ranks have blocks of different sizes. All ranks must refuse
+// the call.
 std::string bruck_is_refused_alike(Communicator& c) {
   const int p = c.size();
   if (p < 3) return "";
@@ -160,7 +161,7 @@ std::string bruck_is_refused_alike(Communicator& c) {
                                                            : "this rank should have refused bruck, but reported: " + said;
 }
 
-// If the chosen algorithm for all collectives does not fit a call, the call runs with a different algorithm.
+// If the algorithm that was chosen for all collectives cannot run a call, the call runs with a different algorithm.
 std::string bruck_for_all_collectives_skips_exchanges(Communicator& c) {
   Communicator group = c.split(0, c.rank());
   group.choose("bruck");
@@ -216,8 +217,8 @@ std::string wrong_counts_of_all_ranks_are_refused(Communicator& c) {
   return "";
 }
 
-// Rank 2 has a wrong count for the data that rank 1 sends to rank 0. On some backends, offsets in the peers' memory depend
-// on this count. On these backends all ranks refuse the call.
+// Rank 2 passes a wrong count for the data that rank 1 sends to rank 0. On some backends, offsets in the peers' memory
+// depend on the counts of all ranks. On these backends, all ranks must refuse the call.
 std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
   const auto p = static_cast<std::size_t>(c.size());
   if (p < 3 || !c.transport().plans_for_all()) return "";
@@ -231,8 +232,8 @@ std::string different_counts_of_all_ranks_are_refused(Communicator& c) {
   return said.find("all_to_all") != said.npos ? "" : "no rank refused the call; reported: " + said;
 }
 
-// All ranks except the root pass ignored buffers without a type, or with a different type and size. The block of some ranks,
-// or the full vector, is empty.
+// For the buffers that a call ignores, all ranks except the root pass a slice without a type, or with a wrong type and size.
+// The blocks of some ranks, or all blocks, are empty.
 std::string ignored_buffers_state_nothing(Communicator& c) {
   using enum Collective;
   const int p = c.size();

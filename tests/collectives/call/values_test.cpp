@@ -1,7 +1,7 @@
 // Tests the exact bits of reductions. Every all_reduce algorithm gives the correct min and max of NaN, infinities and both
-// zeros, whichever rank holds these values. The results are bit-identical on all ranks. Every reducing algorithm averages in
-// every type. The algorithms one_shot and direct round each sum of 16-bit floats only once. A ring rounds the sum at every
-// hop.
+// zeros, whichever rank holds these values. The results are bit-identical on all ranks. Every reducing algorithm can compute
+// averages in every type. The algorithms one_shot and direct round each sum of 16-bit floats only once, whereas a ring
+// rounds the sum at every hop.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -18,7 +18,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// One rank holds the odd value, and all other ranks hold the usual value. Each rank in turn holds the odd value.
+// One rank holds the value `odd`, and all other ranks hold the value `usual`. The test runs once for each rank as the holder
+// of `odd`.
 struct Oddity {
   float odd, usual;
 };
@@ -110,8 +111,8 @@ std::string same_bits_on_all_ranks(Communicator& c) {
   return "";
 }
 
-// Rank r contributes 3r − 7 (for u8: 3r). The sum is not always divisible by the number of ranks. Averages of integers are
-// truncated toward zero.
+// Rank r contributes 3r − 7 (for u8: 3r). The sum of these values is not always divisible by the number of ranks. Averages
+// of integers are truncated toward zero.
 std::string averages_in_every_type(Communicator& c) {
   const int p = c.size();
   const std::int64_t count = 2 * p + 1;

@@ -1,12 +1,12 @@
-// A call on device buffers never blocks the host, however much device work was enqueued before the call. The call accesses
-// the buffers only after that work has completed. The test blocks the emulated device's default stream, as a long kernel
-// would, while a call is started and polled.
+// A collective call on device buffers must not block the host while earlier device work is still running. The call must
+// access its buffers only after the earlier work has completed. The test blocks the default stream of the emulated device,
+// as a long kernel would, while it starts and polls a call.
 #include "tests/collectives/device_checks.hpp"
 
 namespace chorale::test {
 namespace {
 
-constexpr std::int64_t count = 300'000;  // elements of f32; staged in several parts
+constexpr std::int64_t count = 300'000;  // number of f32 elements; enough that the buffers are staged in several parts
 
 std::string waits_for_nothing(Communicator& c) {
   const DevicePlugin plugin;

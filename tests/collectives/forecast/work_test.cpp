@@ -44,8 +44,8 @@ TEST_CASE("the ranks of a host share its link, and hosts on one machine share it
     graph.add_transfer(from, to, 1);
     return graph.seconds();
   };
-  CHECK(two_transfers(1, 3) == 2);  // the same direction
-  CHECK(two_transfers(2, 0) == 1);  // the other direction
+  CHECK(two_transfers(1, 3) == 2);  // both transfers in the same direction
+  CHECK(two_transfers(2, 0) == 1);  // the second transfer in the other direction
   const auto four_works = [&] {
     WorkGraph graph(site, 0);
     for (int rank = 0; rank < 4; ++rank) graph.add(rank, 1);
@@ -93,7 +93,7 @@ TEST_CASE("a core holds what it last wrote, and fetches what another core has wr
   const Algorithm* const ring = find_algorithm(Collective::all_reduce, "ring");
   const auto ranks = plan_all_ranks(*ring, Problem::even(Collective::all_reduce, 8, 2, 0, true));
   Caches caches(ranks, {0, 1});
-  caches.note(0, 0, 0, input(0, 8), Access::store);  // rank 0 writes its vector; rank 1 had elements 2 and 3 in its cache
+  caches.note(0, 0, 0, input(0, 8), Access::store);  // rank 0 writes its vector; elements 2 and 3 were in rank 1's cache
   caches.note(1, 1, 0, input(2, 2), Access::load);   // rank 1 reads two elements of the vector
   caches.note(2, 0, 0, input(0, 8), Access::load);   // rank 0 still has the whole vector in its cache
   const auto counts = caches.counts(3);
@@ -112,8 +112,8 @@ TEST_CASE("a store to what the same work has just loaded is free, and loads that
   const auto ranks = plan_all_ranks(*ring, Problem::even(Collective::all_reduce, 8, 2, 0, true));
   Caches caches(ranks, {0, 1});
   caches.note(0, 0, 0, input(0, 8), Access::add);    // rank 0 adds to its own vector …
-  caches.note(0, 0, 0, input(0, 4), Access::store);  // … half of it in place
-  caches.note(1, 0, 0, input(4, 4), Access::store);  // the other half is stored later
+  caches.note(0, 0, 0, input(0, 4), Access::store);  // … and stores half of the sums in the same work item
+  caches.note(1, 0, 0, input(4, 4), Access::store);  // a later work item stores the other half
   caches.note(2, 1, 1, input(0, 8), Access::store);
   caches.note(3, 0, 1, input(0, 8), Access::add);  // reads data that rank 1 has written
   const auto counts = caches.counts(4);

@@ -1,5 +1,5 @@
-// Tests properties of single algorithms besides correct results, such as the bytes and messages that each rank sends, and
-// the peers it sends to.
+// Tests properties of individual algorithms, apart from correct results: the bytes and messages that each rank sends, and
+// the peers that it sends to.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -156,7 +156,7 @@ TEST_CASE("a hierarchical all-reduce sends only a rank's part of the vector betw
         CHECK(peer % 4 == rank.problem().rank % 4);
         between += step.src[0].count;
       }
-    CHECK(between == 2 * (n / 4) * 2 / 3);  // the same number as for a circulant all-reduce of n/4 elements on three hosts
+    CHECK(between == 2 * (n / 4) * 2 / 3);  // the traffic of a circulant all-reduce of n/4 elements on three hosts
   }
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("a chunk waits for every earlier chunk whose elements it touches, even
   const Problem p = even(Collective::all_reduce, 8, 2);
   Schedule s(p.at(0));
   s.recv(1, output(0, 8));
-  s.send(1, output(4, 4));  // the send's first chunk is part of the third of four incoming chunks
+  s.send(1, output(4, 4));  // of the four chunks received above, the third contains the first chunk of this send
   const Schedule cut = cut_into_chunks(s, 4);
   REQUIRE(cut.steps.size() == 8);
   for (const Step& step : cut.steps)
@@ -73,7 +73,7 @@ TEST_CASE("an order that an algorithm requests is kept chunk by chunk") {
   const Schedule cut = cut_into_chunks(whole[0], 2);
   int ordered = 0;
   for (const Step& step : cut.steps) {
-    if (step.kind != Kind::send || step.peers[0] != 2) continue;  // the second round
+    if (step.kind != Kind::send || step.peers[0] != 2) continue;  // rank 0 sends to rank 2 in the second round
     for (const int earlier : step.after) {
       const Step& before = cut.steps[static_cast<std::size_t>(earlier)];
       ordered += before.kind != Kind::copy;

@@ -1,5 +1,5 @@
-// Hierarchical algorithms are proved correct for random placements of ranks on hosts. Between hosts, they send the smallest
-// number of bytes that any algorithm could send.
+// Hierarchical algorithms are proved correct for random placements of ranks on hosts. Between hosts, hierarchical algorithms
+// must send the minimum number of bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ std::vector<Algorithm> hierarchical_ones() {
   return found;
 }
 
-// Places `size` ranks on hosts at random. Host numbers are not consecutive, and a host has any number of ranks. Ranks are
-// consecutive on a host in about half of the placements.
+// Places `size` ranks on hosts at random. Host numbers are not consecutive, and the number of ranks per host is arbitrary.
+// In about half of the placements, the ranks of each host are consecutive.
 std::vector<int> random_hosts(std::mt19937& random, int size) {
   const auto below = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
   const int hosts = 1 + below(size);
@@ -104,9 +104,10 @@ TEST_CASE("hierarchical algorithms send as little between hosts as any algorithm
     };
     const Lanes lanes(problem(Collective::barrier, 1));
     const int n = lanes.hosts();
-    const auto alone = [&](std::int64_t elements) { return n == 1 ? 0 : elements; };  // one host sends nothing
+    const auto alone = [&](std::int64_t elements) { return n == 1 ? 0 : elements; };  // a single host sends nothing
 
-    // Every host sends its sum of each other host's block, and receives each other host's block.
+    // In a reduce_scatter, each host sends its partial sums of the blocks of all other hosts. In an all_gather, each host
+    // receives the blocks of all other hosts.
     Problem uneven = problem(Collective::reduce_scatter, 0);
     std::vector<std::int64_t> counts;
     for (int rank = 0; rank < size; ++rank) counts.push_back(static_cast<std::int64_t>(random() % 9));
@@ -133,7 +134,7 @@ TEST_CASE("hierarchical algorithms send as little between hosts as any algorithm
 
       const auto here = static_cast<std::int64_t>(lanes.ranks(host).size());
       CHECK(exchanged[h].elements_sent == 3 * here * (size - here));
-      CHECK(exchanged[h].messages_sent == size - here);  // one to each rank of another host, …
+      CHECK(exchanged[h].messages_sent == size - here);  // one message to each rank of another host
       CHECK(exchanged[h].messages_received == here * (n - 1));
     }
   }

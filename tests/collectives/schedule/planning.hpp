@@ -1,5 +1,5 @@
-// Helpers for tests of schedules. They find an algorithm by name, make a problem with even blocks, and divide all ranks'
-// schedules into chunks.
+// Helpers for tests of schedules. These helpers find an algorithm by name, make a problem with even blocks, and divide the
+// schedules of all ranks into chunks.
 #pragma once
 #include <stdexcept>
 #include <string>

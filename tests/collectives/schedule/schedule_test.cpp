@@ -12,8 +12,8 @@ using namespace chorale::test;
 
 namespace {
 
-// Returns the steps that `step` must wait for. It finds them by comparing `step` with every earlier step. The planner must
-// find the same steps.
+// Returns the steps that `step` must wait for, found by comparing `step` with every earlier step. The planner in Schedule
+// must find the same steps.
 std::vector<int> waits_by_comparison(const Schedule& schedule, std::size_t step) {
   std::vector<int> after;
   std::vector<bool> implied(step, false);
@@ -72,7 +72,7 @@ TEST_CASE("the proof fails if any step of any algorithm is removed") {
         auto broken = whole;
         auto& steps = broken[rank].steps;
         steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(step));
-        for (Step& later : steps) {  // removes the waits for the deleted step; all other waits keep their targets
+        for (Step& later : steps) {  // removes the waits for the deleted step, and renumbers all other waits
           std::erase(later.after, static_cast<int>(step));
           for (int& before : later.after) before -= before > static_cast<int>(step);
         }
@@ -86,7 +86,7 @@ TEST_CASE("a step names exactly the steps that it must wait for") {
   for (const Algorithm& algorithm : all_algorithms())
     for (const bool in_place : {false, true})
       for (const int chunks : {1, 3}) {
-        if (algorithm.name == std::string("pairwise")) continue;  // it requests more ordering than its data require
+        if (algorithm.name == std::string("pairwise")) continue;  // pairwise requests a stricter order than its data require
         const auto ranks = cut_all(plan_all_ranks(algorithm, even(algorithm.what, 37, 4, in_place)), chunks);
         INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << chunks << " chunks"
                                      << (in_place ? ", in place" : ""));
@@ -245,7 +245,7 @@ TEST_CASE("describe() lists a schedule's steps") {
 
 TEST_CASE("in place, a block and its place in the whole vector are the same memory") {
   Problem gather = even(Collective::all_gather, 9, 3, true);
-  gather.rank = 2;  // its block is elements 6 to 8
+  gather.rank = 2;  // the block of rank 2 consists of elements 6 to 8
   CHECK(overlap(gather, input(0, 3), output(6, 1)));
   CHECK(overlap(gather, input(2, 1), output(8, 1)));
   CHECK_FALSE(overlap(gather, input(0, 3), output(0, 6)));

@@ -62,17 +62,17 @@ void copy_now(const Copy& copy) {
 }
 
 struct Fiber {
-  std::vector<Copy> copies;  // copies that were started but not waited for
+  std::vector<Copy> copies;  // copies that the thread has started and not yet waited for
   void* stack_pointer = nullptr;
   Waits waits = Waits::no;
-  bool odd = false;  // the half of `exchanged` to use next; slow lanes can still read the other half
+  bool odd = false;  // the half of the buffer `exchanged` that is used next; slow lanes can still read the other half
 };
 
 struct Block {
   std::byte* stacks = nullptr;
   std::vector<Fiber> fibers{most_threads};
   unsigned threads = 0, current = 0;
-  // Every second block starts with its last thread. So a missing barrier causes an error in one of two blocks.
+  // Every second block starts with its last thread. Therefore a missing barrier causes an error in one of two blocks.
   bool backwards = false;
   bool last_first = false;  // every second grid starts with its last block, which reveals dependences between blocks
   std::size_t shared_bytes = 0;
@@ -84,7 +84,7 @@ struct Block {
 
 // Each host thread that launches kernels has one Block, which is kept until the thread ends.
 thread_local std::unique_ptr<Block> owned_block;
-constinit thread_local Block* block = nullptr;  // plain, so that an access needs no initialization check
+constinit thread_local Block* block = nullptr;  // a plain pointer, so that an access needs no initialization check
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "emulated kernel: %s (block %u, thread %u)\n", what, blockIdx.x, threadIdx.x);
@@ -122,7 +122,8 @@ void resume(Block& here, unsigned thread) {
   chorale_emulation_switch(&here.scheduler, here.fibers[thread].stack_pointer);
 }
 
-// Runs a warp until all its lanes have ended or all wait for the block. Returns Waits::ended or Waits::block.
+// Runs a warp until all its lanes have ended, or until all its lanes wait for the other warps of the block. Returns
+// Waits::ended or Waits::block.
 Waits run_warp(Block& here, unsigned first) {
   unsigned& index = threadIdx.x;
   for (;;) {

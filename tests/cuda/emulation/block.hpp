@@ -1,4 +1,5 @@
-// Runs the threads of a block as fibers. Each thread has its own stack, and runs until it waits for its warp or its block.
+// Runs the threads of a block as fibers. Each thread has its own stack, and runs until it waits for the other threads of its
+// warp or its block.
 //
 //   warp 0   lane 0 ──▶ waits   lane 1 ──▶ waits …  once all 32 lanes wait for the warp, lane 0 continues
 //            …                                      until all lanes have ended or wait for the block
@@ -19,8 +20,8 @@ void run_grid(std::int64_t blocks, unsigned threads, std::size_t shared_bytes, c
 std::byte* shared_memory();  // shared memory of the running block; all bytes are 0xff (NaN) when the block starts
 
 // Asynchronous copies of this thread into shared memory. A null `from` writes zeros. In every second block, the bytes are
-// copied at wait_for_copies(). In all other blocks, they are copied at once. So a forgotten wait is detected, and so is a
-// copy to memory that is still being read.
+// copied at wait_for_copies(). In all other blocks, the bytes are copied immediately. Thus, a forgotten wait is detected,
+// and a copy to memory that is still being read is also detected.
 void copy_later(void* to, const void* from, std::size_t bytes);
 void wait_for_copies();
 

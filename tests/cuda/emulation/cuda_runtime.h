@@ -2,12 +2,12 @@
 // run one after another. Streams are in streams.hpp. g++ compiles the device sources with this folder in place of CUDA's
 // headers, so the tests need no GPU. The emulation is stricter than a GPU:
 //
-//   memory   cudaMalloc and dynamic shared memory are poisoned: every float is NaN, so reads of unwritten memory show. The
+//   memory   cudaMalloc and dynamic shared memory are filled with NaN, so that reads of unwritten memory are detected. The
 //            host cannot access device memory while no kernel runs. cudaFree checks a guard after each block.
 //   limits   2^31 − 1 blocks, 1024 threads, whole warps, 227 KiB of shared memory, 4 KiB of arguments. Every access must be
-//            aligned to its size. If threads of a block wait for different things, the program ends.
-//   order    The threads of a block run first to last in one block and last to first in the next. So do the blocks of
-//            grids.
+//            aligned to its size. If threads of a block wait in different operations, the program ends.
+//   order    The threads of a block run first to last in one block and last to first in the next. The blocks of
+//            grids alternate in the same way.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -33,7 +33,8 @@ void __syncthreads();
 void __syncwarp();
 
 namespace emulation {
-// Waits until all lanes of this warp have called exchange(); returns what they contributed, most_exchanged bytes per lane.
+// Waits until all lanes of this warp have called exchange(). Returns the contributions of all lanes, most_exchanged bytes
+// per lane.
 const void* exchange(const void* mine, std::size_t bytes);
 inline constexpr std::size_t most_exchanged = 64;
 inline unsigned lane() { return threadIdx.x % 32; }

@@ -6,13 +6,13 @@
 
 namespace emulation {
 
-void* take(std::size_t bytes);  // aligned to 256, poisoned; null if out of memory
+void* take(std::size_t bytes);  // returns memory that is aligned to 256 bytes and filled with NaN; null if out of memory
 void give_back(void* place);
 bool is_far(const void* place);
 std::size_t total_bytes();  // 4 GiB, or EMULATED_BYTES
-std::size_t free_bytes();   // after the first allocation of this process, EMULATED_BYTES_OF_OTHERS are subtracted
+std::size_t free_bytes();   // smaller by EMULATED_BYTES_OF_OTHERS once this process has allocated memory
 
-// The host can access the memory as long as an Open exists.
+// The host can access the memory as long as an object of this class exists.
 class Open {
  public:
   Open();

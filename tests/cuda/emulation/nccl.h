@@ -1,6 +1,6 @@
-// The part of NCCL that the backend nccl uses, emulated over MPI and as strict as NCCL itself. A call stays in progress
-// (ncclInProgress) until it has been polled a few times. Until then, another call is refused. A group of messages completes
-// only when each message has met its counterpart, so wrong groups hang.
+// Emulates over MPI the part of NCCL that the backend `nccl` uses, as strictly as NCCL itself. A call stays in progress
+// (ncclInProgress) until it has been polled a few times. Until then, further calls are refused. A group of messages
+// completes only when each send or receive has been matched, so mismatched groups hang.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -68,7 +68,7 @@ extern "C" std::int64_t chorale_emulated_registrations(const void* place) {
   return block ? static_cast<std::int64_t>(block->known_to.size()) : 0;
 }
 
-// EMULATED_NCCL_LENDS=no emulates a driver without virtual memory management.
+// If EMULATED_NCCL_LENDS is "no", this call fails, as with a driver without virtual memory management.
 ncclResult_t ncclMemAlloc(void** place, std::size_t bytes) {
   const char* const lends = std::getenv("EMULATED_NCCL_LENDS");
   if (lends && *lends == 'n') return ncclInvalidUsage;

@@ -1,4 +1,5 @@
-// Streams and events. Recording an event puts a task into the stream. This task sets the flag of the recording.
+// Streams and events. Recording an event puts a task into the stream. When the stream runs the task, the recording is marked
+// as complete.
 #include "tests/cuda/emulation/streams.hpp"
 
 #include <chrono>
@@ -11,7 +12,7 @@
 #include "tests/cuda/emulation/far.hpp"
 
 struct EmulatedEvent {
-  struct Record {  // one per recording, so that a wait refers to the recording at its time
+  struct Record {  // one per recording, so that a wait refers to the latest recording before the wait
     bool passed = true, late = false;
     std::chrono::steady_clock::time_point when;
   };
@@ -24,7 +25,7 @@ namespace {
 struct Streams {  // one per process, like the emulated device
   std::vector<cudaStream_t> made;
   // Tasks of the default stream that have not run yet. These are copies from pinned memory and events recorded after such
-  // copies. If the stream is held, these are all tasks.
+  // copies. While the stream is held, `late` contains all new tasks.
   std::deque<Task> late;
   bool held = false;
   std::map<const std::byte*, std::size_t> pinned;  // address → bytes
@@ -91,7 +92,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   }
   const bool is_pageable = !emulation::is_far(from) && !streams().is_pinned(from);
   const bool to_pageable =
-      stream && !emulation::is_far(to) && !streams().is_pinned(to);  // in the default stream, the copy completes at once
+      stream && !emulation::is_far(to) && !streams().is_pinned(to);  // in the default stream, the copy completes immediately
   if (is_pageable || to_pageable) emulation::count_wait();
   put(stream, copy);
   return cudaSuccess;
@@ -149,7 +150,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 namespace {
 
-// An event after delayed copies is not complete at the first query, because a real device can be late, too.
+// An event after delayed copies is not complete at the first query, because a real device can also be late.
 bool passed(cudaEvent_t event) {
   if (!std::exchange(event->record->late, false)) emulation::advance();
   return event->record->passed;

@@ -15,7 +15,7 @@
 
 namespace emulation {
 
-using Task = std::function<bool()>;  // returns true when complete; otherwise it is called again
+using Task = std::function<bool()>;  // returns true when complete; otherwise the task is called again
 
 void put(cudaStream_t stream, Task task);
 void advance();  // in each stream, runs tasks until a task is not complete

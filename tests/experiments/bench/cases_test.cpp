@@ -37,7 +37,7 @@ TEST_CASE("the largest size is always measured, once, whatever the factor") {
   WantedCases wanted;
   wanted.begin = 8;
   wanted.end = 1 << 20;
-  wanted.factor = 8;  // no 8 · 8ⁿ equals 1 MiB
+  wanted.factor = 8;  // 1 MiB is not of the form 8 · 8ⁿ
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512, 4096, 32768, 262144, 1 << 20});
   wanted.end = 512;
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8, 64, 512});
@@ -45,7 +45,7 @@ TEST_CASE("the largest size is always measured, once, whatever the factor") {
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{8});
   wanted.begin = 1'000'000'000'000'000;
   wanted.end = wanted.begin + 8;
-  wanted.factor = 1'000'000;  // no product overflows
+  wanted.factor = 1'000'000;  // the next size would overflow
   CHECK(counts(wanted, Collective::all_reduce, DType::u8, 2) == Counts64{wanted.begin, wanted.end});
   wanted.begin = 0;
   wanted.end = 0;
@@ -72,8 +72,9 @@ TEST_CASE("the grid has every possible case once, and a line for each impossible
     fitting += fits(algorithm, Problem::even(algorithm.what, 3, 3)) ||
                fits(algorithm, Problem::even(algorithm.what, 3, 3, 0, true));
   CHECK(seen.size() == fitting + std::size(collective_names));
-  // The numbers of cases: all_reduce and reduce_scatter 7 types × 5 operators × 2 (in place or not) = 70 each; reduce 70 × 3
-  // roots; all_gather and all_to_all 7 types × 2 each; broadcast, gather and scatter 7 types × 3 roots each; barrier 1.
+  // The number of cases is as follows. all_reduce and reduce_scatter have 7 types × 5 operators × 2 (in place or not) = 70
+  // cases each, and reduce has 70 × 3 roots. all_gather and all_to_all have 7 types × 2 cases each. broadcast, gather and
+  // scatter have 7 types × 3 roots each, and barrier has one case.
   CHECK(native == 70 + 70 + 210 + 14 + 14 + 21 + 21 + 21 + 1);
   CHECK(std::count(grid.skipped.begin(), grid.skipped.end(), "all_gather recursive_doubling on mpi: does not fit 3 ranks") ==
         1);
@@ -86,7 +87,7 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   wanted.roots = {"7"};
   wanted.factor = 1;
   const CaseGrid grid = make_grid(wanted, stage("ucx", 2, false));
-  CHECK(grid.cases.size() == 2);  // the one-shot all_reduce, in place and out of place
+  CHECK(grid.cases.size() == 2);  // only the one-shot all_reduce, in place and out of place
   CHECK(grid.skipped.size() == 3);
   const auto refused = [](auto change) {
     WantedCases bad;
@@ -106,7 +107,7 @@ TEST_CASE("invalid requests are refused, unavailable algorithms are skipped") {
   CHECK_NOTHROW(refused([](WantedCases& w) {
     w.ops = {"all_reduce"};
     w.algorithms = {"bruck"};
-  }));  // later skipped with a message
+  }));  // `bench` later skips this case with a message
 }
 
 TEST_CASE("an unknown algorithm is answered with the algorithms of the requested collectives only") {
@@ -133,7 +134,7 @@ TEST_CASE(
   const auto seconds = [&](std::size_t c) {
     return 0.05 + 0.1 * static_cast<double>(cases[c].what) + static_cast<double>(cases[c].bytes()) * 1e-8;
   };
-  // Predicts the total time from the first tenth of the cases. Returns the prediction divided by the real total time.
+  // Predicts the total time after the first tenth of the cases. Returns the ratio of this prediction to the real total time.
   const auto foretold = [&](const std::vector<std::size_t>& turns) {
     double all = 0, tenth = 0;
     for (std::size_t turn = 0; turn < turns.size(); ++turn) {

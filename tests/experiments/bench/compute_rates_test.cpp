@@ -1,4 +1,4 @@
-// Tests the rates of the kinds of work, which are fitted to timed steps.
+// Tests the fit of compute rates, one rate per kind of work, to the measured times of steps.
 #include "experiments/bench/compute_rates.hpp"
 
 #include "tests/catch.hpp"

@@ -29,7 +29,7 @@ TEST_CASE("the errors of predictions are their quantiles, and a choice by predic
     rows.push_back(row("ring", bytes, 10, 10 * std::exp(0.1)));
     rows.push_back(row("direct", bytes, 20, 20 * std::exp(bytes == 4096 ? -1 : -0.2)));
   }
-  rows.push_back(row("ring", 8192, 10, 10, 0.5));  // no clear winner
+  rows.push_back(row("ring", 8192, 10, 10, 0.5));  // "ring" is not clearly faster than "direct"
   rows.push_back(row("direct", 8192, 11, 9, 0.5));
   rows.push_back(row("ring", 9000, 10, 1000));
   rows.back().calibrated = 0;
@@ -50,7 +50,7 @@ TEST_CASE("rows that were measured while the cores had another distance are not 
   const std::string text = bench::forecast_errors(rows);
   CHECK_THAT(text, says("half of 2 rows within 0 %"));
   CHECK_THAT(text, says("# not compared: 1 rows, before which a barrier took 0.2 µs; it took 0.65 µs when"));
-  rows.back().oversubscribed = 1;  // barrier times then depend on the scheduler
+  rows.back().oversubscribed = 1;  // with more ranks than cores, barrier times depend on the scheduler
   CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
   rows.back().oversubscribed = 0;
   rows.back().usual_barrier = SeriesRow::unknown;

@@ -25,7 +25,7 @@ Prices typical(double nearness = 1) {
   return p;
 }
 
-// Returns the series that a backend would measure if the function `seconds` gave the times of its calls.
+// Returns the series that `bench` would measure on a backend whose calls take the times that the function `seconds` returns.
 std::vector<Series> series_of(const std::string& backend, const Site& site, double barrier, std::size_t most,
                               const std::function<double(const std::vector<Schedule>&)>& seconds) {
   std::vector<Series> all;
@@ -84,7 +84,7 @@ TEST_CASE("with several hosts, the prices within a host are those of an earlier 
   machine.levels = {{.backend = "shm", .ranks = 2}, {.backend = "shm+ucx", .ranks = 2}};
   set_prices(machine.levels[0], typical(2));
   set_prices(machine.levels[1], within);
-  within.eager_bytes = 448;  // shm+ucx sends shorter messages together with their notification
+  within.eager_bytes = 448;  // with shm+ucx, shorter messages are sent inside their ring entries
   const std::vector<Series> all = series_of(
       "shm+ucx", site, 1e-3, 99, [&](const auto& ranks) { return forecast::messages(ranks, 4, site, within, between); });
   std::vector<Level> levels = levels_of(all, site, machine, go_on);
@@ -92,7 +92,7 @@ TEST_CASE("with several hosts, the prices within a host are those of an earlier 
   CHECK(levels[0].prices.at("latency")[0] == Approx(within.latency));
   CHECK(levels[0].prices.at("eager_bytes")[0] == 448);
   CHECK(levels[1].prices.at("link")[0] == Approx(115e6).epsilon(0.05));
-  machine.levels.pop_back();  // without prices of shm+ucx, those of shm are used
+  machine.levels.pop_back();  // without costs of shm+ucx, the costs of shm are used
   levels = levels_of(all, site, machine, go_on);
   CHECK(levels[0].prices.at("latency")[0] == Approx(within.latency / 2));
   machine.signature = "another machine";

@@ -1,5 +1,4 @@
-// Tests the number of calls that a benchmark makes when the machine becomes busy. In these tests, time passes only in
-// barriers.
+// Tests how many calls a benchmark makes if the machine becomes busy. In these tests, time passes only in barriers.
 #include "experiments/bench/measure.hpp"
 
 #include "collectives/backends/threads.hpp"
@@ -9,7 +8,7 @@ using namespace chorale;
 
 namespace {
 
-// A team of one rank. From the tenth barrier on, each barrier takes 40 ms.
+// A BenchTeam with a single rank. From the tenth barrier on, each barrier takes 40 ms.
 struct BusyTeam final : bench::BenchTeam {
   explicit BusyTeam(Clock& clock) : clock(clock) {}
   int rank() const override { return 0; }

@@ -71,7 +71,7 @@ TEST_CASE("a benchmark's row that was printed is read back") {
   const auto json = bench::as_json(bench::in_five_digits(measured(1.23456789e-6)));
   CHECK(bench::as_json(bench::row_from(json)) == json);
   CHECK(bench::row_from(json).cache == bench::Cache::cold);
-  CHECK(bench::row_from({{"op", "barrier"}, {"wrong", nullptr}}).op == Collective::barrier);  // from an older program
+  CHECK(bench::row_from({{"op", "barrier"}, {"wrong", nullptr}}).op == Collective::barrier);  // output of an older program
   CHECK_THROWS_WITH(bench::row_from({{"op", "sort"}}), says("op has no value \"sort\""));
 }
 

@@ -11,7 +11,7 @@ using bench::SeriesRow;
 
 namespace {
 
-// `low` and `high` are given as multiples of the time.
+// Returns a row whose interval ends, `low` and `high`, are given as multiples of the time.
 SeriesRow row(std::int64_t bytes, double seconds, double low, double high, std::int64_t launches = 1) {
   return {.backend = "shm",
           .algorithm = "auto",

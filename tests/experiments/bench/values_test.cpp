@@ -1,5 +1,6 @@
-// The input values of a benchmark must reveal wrong results. In these tests, collectives are plain loops over the reference
-// reduction, in several orders. Correct results must count as correct, and typical mistakes must be counted in `wrong`.
+// Tests that the input values of a benchmark reveal wrong results. In these tests, plain loops over the reference reduction
+// stand in for collectives, in several orders. Correct results must count as correct, and the count `wrong` must include
+// typical mistakes.
 #include "experiments/bench/values.hpp"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ std::vector<Bytes> inputs_of(const Values& values, DType dtype, std::int64_t cou
   return all;
 }
 
-// Adds one contribution after another and rounds to the type each time, which is the least exact method.
+// Reduces the contributions one after another, and rounds to the type each time. This is the least exact method.
 Vector reduced(const Values& values, DType dtype, std::int64_t count, const std::vector<int>& order) {
   const auto inputs = inputs_of(values, dtype, count);
   Vector out(dtype, count);

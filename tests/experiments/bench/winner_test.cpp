@@ -7,7 +7,7 @@ using namespace chorale::bench;
 
 namespace {
 
-// A series of twenty calls that take between `least` and `most` microseconds.
+// Returns a series of twenty calls whose times are between `least` and `most` µs.
 Series series_of(const char* algorithm, double least, double most) {
   Series one{.row = {.backend = "shm", .algorithm = algorithm, .ranks = 2, .count = 1024}};
   for (int call = 0; call < 20; ++call) one.slowest.push_back(1e-6 * (least + (most - least) * call / 19));

@@ -1,4 +1,4 @@
-// Tests the search for a number in the output of an outside program, and the placeholders in the program's command.
+// Tests how `compare` finds a number in the output of an outside program, and the placeholders in that program's command.
 #include "experiments/compare/outside.hpp"
 
 #include "tests/catch.hpp"
@@ -39,7 +39,7 @@ TEST_CASE("a program's output without one positive number is refused with a reas
   CHECK(trouble("tokens/s: -3") == "-3 is no positive number of tokens/s");
   CHECK_THAT(trouble("step 20 tokens/s 803"), says("\"step 20 tokens/s 803\" has a number on both sides of tokens/s"));
   CHECK(trouble("0 tokens/s") == "0 is no positive number of tokens/s");
-  CHECK_FALSE(trouble(std::string(100'000, '7') + " tokens/s").empty());  // a long line does not exhaust the stack
+  CHECK_FALSE(trouble(std::string(100'000, '7') + " tokens/s").empty());  // a long line must not exhaust the stack
   CHECK(number_in("x", "y=(\\d+)").trouble == "no line has a match of y=(\\d+)");
   CHECK(why_no_pattern("(\\d+) of (\\d+)") == "it has 2 groups in parentheses, and must have one, for the number");
   CHECK_FALSE(why_no_pattern("speed: (").empty());

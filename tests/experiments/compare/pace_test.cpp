@@ -15,7 +15,7 @@ TEST_CASE("a comparison begins as many repetitions as fit into its budget, and a
       }
     return std::int64_t{6};
   };
-  CHECK(repetitions(0, 100) == 6);   // no limit
+  CHECK(repetitions(0, 100) == 6);   // a budget of 0 means no limit
   CHECK(repetitions(90, 100) == 1);  // the first repetition always runs
   CHECK(repetitions(90, 10) == 3);   // three repetitions fit exactly
   CHECK(repetitions(89, 10) == 2);
@@ -29,7 +29,7 @@ TEST_CASE("the next repetition is expected to take as long as the longest so far
   clock.sleep(40);
   REQUIRE(pace.may_begin(2));
   clock.sleep(20);
-  CHECK(pace.may_begin(3));  // 60 s have passed, and the next 40 s still fit
+  CHECK(pace.may_begin(3));  // 60 s have passed, and the next repetition of 40 s still fits
   clock.sleep(5);
   CHECK_FALSE(pace.may_begin(4));
 }
@@ -50,11 +50,11 @@ TEST_CASE("a first repetition that will exceed the budget is foreseen after two 
   for (Pace* const each : {&pace, &alone, &unlimited}) REQUIRE(each->may_begin(1));
   CHECK(pace.overrun(0) == 0);
   clock.sleep(60);
-  CHECK(pace.overrun(1) == 0);   // after one of six runs, nothing can be estimated
+  CHECK(pace.overrun(1) == 0);   // too early for an estimate: one of six runs has ended
   CHECK(alone.overrun(1) == 0);  // the only run fits into the budget
   CHECK(pace.overrun(2) == 180);
   CHECK(unlimited.overrun(2) == 0);
-  CHECK(pace.overrun(4) == 0);  // six runs take 90 s
+  CHECK(pace.overrun(4) == 0);  // six runs take 90 s, which is within the budget
   clock.sleep(60);
   CHECK(alone.overrun(1) == 120);
   REQUIRE(alone.may_begin(1));
@@ -64,7 +64,7 @@ TEST_CASE("a first repetition that will exceed the budget is foreseen after two 
 TEST_CASE("a comparison predicts the number of runs within its budget") {
   VirtualClock clock;
   const Pace pace(100, std::vector<std::int64_t>(6, 3), clock);
-  CHECK(pace.expected(0) == 3);  // no run has ended, so nothing can be estimated
+  CHECK(pace.expected(0) == 3);  // no run has ended, so there is no estimate yet
   clock.sleep(10);
   CHECK(pace.expected(1) == 9);  // 10 s per run, so three repetitions of 30 s fit
   clock.sleep(90);

@@ -1,5 +1,5 @@
-// Every suite in experiments/suites must be valid. `compare` must accept a suite if it is started with the number of ranks
-// that the suite needs.
+// Tests that every suite in experiments/suites is valid. `compare` must accept each suite when started on the number of
+// ranks that the suite needs.
 #include <filesystem>
 
 #include "experiments/compare/prepared.hpp"

@@ -1,5 +1,5 @@
-// Tests the table of layouts that `chorale plan` prints. The costs in a row come from a complete plan. If a row names a
-// rival, the rival must be a layout that is at least as good in every cost.
+// Tests the table of layouts that `chorale plan` prints. The costs in each row must equal the costs in a complete plan of
+// the layout. If a row names a rival, the rival's costs must all be at most as high.
 #include "experiments/plan/candidates.hpp"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ TEST_CASE("the legal layouts cover every strategy and every schedule, each layou
     CHECK(words.contains(word));
   }
   for (const char* word :
-       {"dp1.tp4.z1", "dp1.tp4.z3", "dp1.pp4.v2.interleaved"}) {  // no replicas to shard among; more chunks than layers
+       {"dp1.tp4.z1", "dp1.tp4.z3", "dp1.pp4.v2.interleaved"}) {  // no replicas for ZeRO, or more chunks than layers
     INFO(word);
     CHECK(!words.contains(word));
   }
@@ -94,12 +94,12 @@ TEST_CASE("layouts with uncounted bytes are not compared") {
 TEST_CASE("times within the error of the fastest that fits are marked, and --rows counts in every format") {
   std::vector<Candidate> all{candidate("dp4", 100, 50, 0), candidate("dp1.tp4", 50, 90, 0),
                              candidate("dp1.pp4", 30, 10, 0.3), candidate("dp2.tp2", 200, 5, 0)};
-  const double seconds[] = {1.0, 1.05, 1.5, 0.5};  // the last layout does not fit
+  const double seconds[] = {1.0, 1.05, 1.5, 0.5};  // in seconds; the last layout does not fit into memory
   for (std::size_t i = 0; i < all.size(); ++i) all[i].seconds = seconds[i];
   const Choices choices = in_order(all, 150);
   const std::string text = table_of(choices, "text", 0, "", 0.1);
   CHECK_THAT(text, says("~ 1.1 s"));
-  CHECK(std::ranges::count(text, '~') == 2);  // in the row of the second layout, and in the line that explains the mark
+  CHECK(std::ranges::count(text, '~') == 2);  // one in the row of the second layout, one in the line that explains the mark
   CHECK_THAT(text, says("~: within 10 % of the fastest that fits"));
   CHECK_THAT(table_of(choices, "text", 0, "", 0), !says("~"));
   const std::string csv = table_of(choices, "csv", 2, "", 0.1);

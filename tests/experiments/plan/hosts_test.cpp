@@ -1,5 +1,5 @@
-// Tests `chorale plan --hosts`. The plan must have the order of axes and the backends that a run on these hosts would
-// choose. The table must add up the bytes that the ranks of each stage send.
+// Tests `chorale plan --hosts`. The plan must choose the same order of axes and the same backends as a run on these hosts.
+// For each pipeline stage, the table must show the sum of the bytes that the ranks of the stage send.
 #include "experiments/plan/hosts.hpp"
 
 #include "parallel/plan/order.hpp"
@@ -22,7 +22,7 @@ TEST_CASE("a plan for hosts has the order of axes that a run there would choose"
   const Topology two = Topology::of_counts({2, 2});
   const Hosts hosts(two);
   for (const char* word : {"dp2.tp2", "dp2.pp2", "tp2.pp2", "dp2.tp2.tp-dp", "dp4"})
-    for (const std::int64_t batch : {4, 64}) {  // a larger batch sends more activations, but no more gradients
+    for (const std::int64_t batch : {4, 64}) {  // with a larger batch, activations grow, but gradients do not
       PlanRequest request = request_for(word, batch);
       const PlanRequest before = request;
       const std::string why = hosts.place(request);
@@ -60,7 +60,7 @@ TEST_CASE("the table of a plan for hosts adds up what the ranks of each stage se
   request.backends = {{"", "mpi"}};
   request.algorithms = {{"", "ring"}};
   hosts.place(request);
-  std::int64_t of_dp = 0, of_pp = 0;  // bytes of stage 1, whose ranks are 2 and 3
+  std::int64_t of_dp = 0, of_pp = 0;  // bytes that stage 1 (ranks 2 and 3) sends
   for (const int rank : {2, 3}) {
     const RankPlan plan = plan_rank(request, rank);
     for (const Account::Entry& entry : plan.axes.at("dp").entries) of_dp += entry.bytes;

@@ -1,4 +1,4 @@
-// Tests how the first difference between two runs is found and described.
+// Tests the code that finds and describes the first difference between two runs.
 #include "experiments/prove/history.hpp"
 
 #include <fmt/format.h>

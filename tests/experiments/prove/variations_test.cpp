@@ -1,4 +1,5 @@
-// Tests combinations of variations. One set has all combinations. A smaller set contains every pair.
+// Tests combinations of the variations that `chorale prove` tries. One set has all combinations. A smaller set covers every
+// pair of variations.
 #include "experiments/prove/variations.hpp"
 
 #include <set>
@@ -12,7 +13,7 @@ const std::vector<std::string> three{"bucket", "micro-batch", "recompute"};  // 
 
 Case plain() { return {.layout = parse_layout("dp2", 0), .backends = {}, .algorithms = {}, .options = {}}; }
 
-// The settings of a case that was plain before a variation.
+// Settings that differ from those of a case without variations.
 using Changed = std::array<std::int64_t, 3>;
 
 std::set<Changed> all_changed(const std::vector<Variation>& variations) {

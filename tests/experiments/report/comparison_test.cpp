@@ -1,5 +1,5 @@
-// Tests the comparison of two records. Covers the conditions for a slower record, too few runs for a decision, and the
-// messages.
+// Tests the comparison of two records. Covers the conditions under which a record counts as slower, too few runs for a
+// decision, and the messages.
 #include "experiments/report/comparison.hpp"
 
 #include <random>
@@ -12,7 +12,7 @@ using namespace chorale::report;
 
 namespace {
 
-// The latencies of `launches` launches. Each takes about `slower` seconds, with a few percent of variation.
+// Simulated latencies of `launches` launches. Each latency is about `slower` seconds and varies by a few percent.
 Metric latency(const std::string& name, std::size_t launches, const std::string& session, double slower = 1) {
   Metric metric{name, Unit::seconds, false, true};
   for (std::size_t i = 0; i < launches; ++i)
@@ -153,7 +153,7 @@ TEST_CASE("a tenth of the steps is warm-up, but never all of them") {
   CHECK(after_warm_up({9, 1, 2}) == std::vector<double>{1, 2});
   CHECK(after_warm_up({7}) == std::vector<double>{7});
   CHECK(after_warm_up({}).empty());
-  CHECK(after_warm_up({9, 8, 1, 2}, 2) == std::vector<double>{1, 2});  // a warm-up set by a suite or the user
+  CHECK(after_warm_up({9, 8, 1, 2}, 2) == std::vector<double>{1, 2});  // the user or the suite set the warm-up to 2 steps
   CHECK(after_warm_up({9, 1}, 0) == std::vector<double>{9, 1});
   CHECK(after_warm_up({9, 1}, 5) == std::vector<double>{9, 1});
 }

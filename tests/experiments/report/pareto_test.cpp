@@ -1,4 +1,4 @@
-// Tests the Pareto front, which contains the runs that no other run beats in both memory and speed.
+// Tests the Pareto front of memory and speed. The front contains the runs that no other run beats in both.
 #include "experiments/report/figures/pareto.hpp"
 
 #include "tests/catch.hpp"
@@ -9,7 +9,7 @@ using Places = std::vector<std::size_t>;
 TEST_CASE("the Pareto front keeps the runs that no other run beats") {
   const std::vector<RunDot> runs{{"a", 4, 10}, {"b", 1, 2}, {"c", 2, 5}, {"d", 3, 5}, {"e", 4, 9}, {"f", absent, 99}};
   CHECK(pareto_front(runs, true) == Places{1, 2, 0});
-  CHECK(pareto_front(runs, false) == Places{1});  // the smallest value with the least memory
+  CHECK(pareto_front(runs, false) == Places{1});  // this run has the smallest value and the least memory
   CHECK(pareto_front({{"a", 1, 5}, {"b", 1, 5}, {"c", 1, 4}}, true) == Places{0, 1});  // equal runs are both on the front
   CHECK(pareto_front({{"a", 2, 3}, {"b", 1, 5}, {"c", 3, 1}}, false) == Places{1, 0, 2});
   CHECK(pareto_front({}, true).empty());

@@ -1,5 +1,4 @@
-// Compares attention in bf16 with the reference in double. Every engine of this machine is tested, and so are emulated AMX
-// tiles.
+// Compares attention in bf16 with the reference in double. Tests every engine of this machine, and emulated AMX tiles.
 //
 // The inputs are bf16, so they are exact in the reference. Roundings to bf16 have a relative error of at most u = 2⁻⁸.
 // P, dS and the results are rounded. If the gradients are computed from the engine's own `out`, the errors are at most
@@ -108,7 +107,7 @@ struct Bounded {
   std::vector<double> out, lse, dqkv, out_sum, dqkv_sum;
 };
 
-// The largest ratio of an error to its bound.
+// Returns the largest ratio of an error to the bound of this error.
 double of_bound(const std::vector<double>& found, const std::vector<double>& wanted, const std::vector<double>& sums) {
   constexpr double u = 0x1p-8;
   double worst = 0;

@@ -46,7 +46,8 @@ struct Operands {
     run(rows, columns, depth, {a.data(), a_row()}, {b.data(), b_row()}, {result.data(), c_row()});
     return result;
   }
-  // Sets each element to f(c or 0, i, j). Elements between the rows are unchanged.
+  // Sets each element to `f(c, i, j)`, with 0 in place of c if `adds` is false. Padding elements between the rows are
+  // unchanged.
   template <class F>
   std::vector<float> each(bool adds, F&& f) const {
     std::vector<float> result = c;

@@ -6,7 +6,7 @@ using namespace chorale;
 
 namespace {
 
-// Sequence lengths. Two lengths fit into a tile and are tested with two samples. One is longer than a tile and is tested
+// Sequence lengths. Two lengths fit into a tile and are tested with two samples. One length exceeds a tile and is tested
 // with one sample.
 constexpr std::int64_t lengths[] = {1, 19, 130};
 
@@ -46,8 +46,8 @@ TEST_CASE("device: attention and its gradient match the host's", "[gpu]") {
         }
 }
 
-// Packed queries from every second block of five tokens, with separate keys. All keys are in one call, or the keys from 20
-// on are in a second call.
+// Packed queries from every second block of five tokens, with separate keys. Either one call has all keys, or a second call
+// has the keys from number 20 on.
 TEST_CASE("device: attention of some queries to some keys, of packed documents, matches the host's", "[gpu]") {
   Gpu gpu;
   if (!gpu) return;

@@ -1,5 +1,5 @@
-// In exact numerics, every sum on a device is bit-identical to the sum on the host. A SumSite is a place in the model where
-// a sum is formed. The largest addend that a SumSite records is also the same on the host and the device.
+// In exact numerics, every sum on a device is bit-identical to the sum on the host. A SumSite is a point in the model at
+// which values are summed. The largest addend that a SumSite records is also the same on the host and the device.
 #include <array>
 
 #include "tests/math/cuda/gpu.hpp"
@@ -138,7 +138,7 @@ TEST_CASE("device: the exact norm has the host's bits and saturates at its limit
   gpu.exact().add_squares({}, of_none, gpu.queue());
   CHECK((of_none.exact == 17));
   // An element that is too large counts as the limit, 2^116 units. The sum of 4096 such elements is 2^128 units, so the sum
-  // must saturate, too.
+  // must also saturate.
   for (const float bad : {NAN, -INFINITY, 3e38f}) both(desk.filled({4096}, DType::f32, bad), 1);
   both(desk.filled({1024}, DType::f32, 8192), 1);  // the sum reaches the limit although no element does
 }

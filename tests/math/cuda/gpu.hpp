@@ -1,11 +1,11 @@
 // Helpers for tests of device kernels. Each kernel is called twice, first on host tensors and then on copies of these
-// tensors on the device. Afterwards, all tensors passed to the kernel are compared. These include tensors that the kernel
-// must not change.
+// tensors on the device. Afterwards, all tensors passed to the kernel are compared. The comparison includes tensors that the
+// kernel must not change.
 //
 //   gpu.compare({x, y}, tolerance(dtype), [&](const auto& t, const Queue& queue) { gelu_forward(t[0], t[1], queue); });
 //
-// Tests tagged [gpu] run on the plugin's first device. Under `make test` this is the emulated device (CHORALE_CUDA_PLUGIN),
-// otherwise a real device. Without a device, these tests are skipped.
+// Tests tagged [gpu] run on the plugin's first device. Under `make test`, the first device is emulated
+// (CHORALE_CUDA_PLUGIN); otherwise it is a real device. Without a device, these tests are skipped.
 #pragma once
 #include <optional>
 
@@ -91,12 +91,13 @@ class Gpu {
   const DeviceKernels* kernels_ = nullptr;
 };
 
-// The tolerance for kernels that compute in the same order as the host. In f32, their results are bit-identical to the
-// host's, because both use Chorale's own exp and similar functions. For all other types, device code uses the GPU's exp.
+// The tolerance for kernels that compute in the same order as the host. In f32, the results of such kernels are
+// bit-identical to the host's results, because both use Chorale's own exp and similar functions. For all other types, device
+// code uses the GPU's exp.
 inline double nearness(DType dtype) { return dtype == DType::f32 ? 0 : tolerance(dtype); }
 
-// Sizes in elements. One size exceeds a thread block. Some sizes are not multiples of the pack of elements that a thread
-// loads at once.
+// Sizes in elements. One size exceeds a thread block. Some sizes are not multiples of the vector (pack) that a thread loads
+// in one instruction.
 inline constexpr std::int64_t device_sizes[] = {1, 7, 64, 300, 4099};
 
 }  // namespace chorale

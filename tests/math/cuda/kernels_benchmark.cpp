@@ -1,6 +1,6 @@
 // Measures the speed of device kernels. Each speed is reported relative to an upper bound that is measured in the same
 // minute. Bandwidth is reported relative to a copy within the device. Products and attention are reported relative to a
-// product of 8192³. Kernels whose tensors fit in the L2 cache may exceed 100 % of the copy.
+// product of 8192³. Kernels whose tensors fit in the L2 cache can exceed 100 % of the copy bandwidth.
 //
 //   build/tests_run '[gpu][!benchmark]'
 //
@@ -37,7 +37,7 @@ class Bench {
     }
     return best;
   }
-  // `amount` is a number of bytes or operations. A rate of `of` per second counts as 100 %.
+  // `amount` is a number of bytes or operations. A rate of `of` bytes or operations per second counts as 100 %.
   template <class Work>
   double print(const std::string& what, double amount, double of, const char* unit, Work&& work) const {
     const double took = seconds(work), rate = amount / took;

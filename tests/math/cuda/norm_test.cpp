@@ -28,7 +28,7 @@ TEST_CASE("device: norms and all their gradients match the host's", "[gpu]") {
           norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[5], queue);
           norm_backward(kind, t[0], t[1], t[2], t[3], nullptr, t[0], queue);
           norm_backward(kind, t[0], t[1], t[2], t[3], &t[4], t[4],
-                        queue);  // the output can alias the added tensor
+                        queue);  // the output can be the same tensor as the added tensor
         });
         const Tensor dgain = desk.random({width}, statistic_of(dtype)), dshift = desk.random({width}, statistic_of(dtype));
         gpu.compare({dy, x, stats, dgain, dshift}, tolerance(dtype), [&](const auto& t, const Queue& queue) {

@@ -12,8 +12,8 @@ constexpr AdamStep adam{
     .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .correction1 = 1.9, .correction2 = 2.7};
 constexpr SgdStep plain{.rate = 0.1, .momentum = 0.9, .decay = 0.01};
 
-// Cuts weights, moments, gradients and values into ranges of 0 to 9 elements and one long range. The ranges exceed the limit
-// of one kernel launch, and few of them are aligned.
+// Splits weights, moments, gradients and values into ranges of 0 to 9 elements and one long range. The number of ranges
+// exceeds the limit of one kernel launch, and few ranges are aligned.
 std::vector<UpdateRange> many_of(const std::vector<Tensor>& t) {
   std::vector<UpdateRange> ranges;
   for (std::int64_t first = 0, i = 0; first < t[0].count(); ++i) {
@@ -47,7 +47,8 @@ TEST_CASE("device: optimizers give the host's bits for any number of ranges", "[
       const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
       const Tensor w = desk.random({count}, dtype), m = desk.random({count}, wide), v = desk.filled({count}, wide, 0.3);
       const Tensor gradient = desk.random({count}, of_gradient, 1 << 20);
-      compare({w, m, v, gradient}, dtype == DType::f64 ? 1e-15 : 0);  // the host's f64 reference uses no FMA
+      compare({w, m, v, gradient}, dtype == DType::f64 ? 1e-15 : 0);  // tolerance for f64, because the host's f64 reference
+                                                                      // uses no FMA
       for (const DType narrow : {DType::bf16, DType::f16})
         if (dtype == DType::f32) compare({w, m, v, gradient, desk.random({count}, narrow)}, 0);
     }

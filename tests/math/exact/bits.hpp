@@ -1,4 +1,4 @@
-// Helpers for tests of exact numerics. They divide matrices in the same way as ranks do, and add integer sums.
+// Helpers for tests of exact numerics. The helpers partition matrices in the same way as ranks do, and add integer sums.
 #pragma once
 #include <cstring>
 #include <vector>

@@ -112,7 +112,7 @@ TEST_CASE("the ranks' partial products add up to the product of one rank if each
   SumSite site{.name = "y", .sum = SumOf::activations, .addends = blocks};
   exact->partial_product(x, w, false, block, whole, site, Queue{});
 
-  // Each rank's columns begin at a multiple of `unit`. With `settles`, ranks add floats instead of integers, as if the
+  // Each rank's columns begin at a multiple of `unit`. If `settles` is true, ranks add floats instead of integers, as if the
   // message type were wrong.
   const auto over_ranks = [&](std::int64_t ranks, std::int64_t unit, bool settles) {
     SumSite of_rank{.name = "y", .sum = SumOf::activations, .addends = blocks};
@@ -135,8 +135,8 @@ TEST_CASE("the ranks' partial products add up to the product of one rank if each
     CHECK(same_bits(sum, expected));
     CHECK(highest == site.highest);
   }
-  // Negative controls: if a shard border is inside a block, the results are not bit-identical. The same is true for sums of
-  // floats.
+  // Negative controls: if a shard boundary is inside a block, the results are not bit-identical. Sums of floats are not
+  // bit-identical either.
   const auto [cut, expected, highest] = over_ranks(2, 3, false);
   CHECK_FALSE(same_bits(cut, expected));
   const auto [floats, settled, other] = over_ranks(3, block, true);

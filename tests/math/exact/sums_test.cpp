@@ -11,7 +11,7 @@ using namespace chorale;
 
 namespace {
 
-// An order of the rows of a batch, and the number of parts into which the ordered rows are divided.
+// An order of the rows of a batch, and the number of parts into which the ordered rows are split.
 struct Rows {
   std::vector<std::int64_t> order;
   std::int64_t pieces;
@@ -169,7 +169,7 @@ TEST_CASE("the exact norm is the same for any shards and keeps small squares bes
     CHECK((sum.exact == whole.exact));
   }
 
-  SquareSum small;  // 10⁴ squares of 2^-26 and one of 2^13: a sum in double would lose each small square
+  SquareSum small;  // 10⁴ squares of 2^-26 and one square of 2^13: a sum in double would lose each small square
   exact->add_squares(std::array{ScaledSlice{desk.filled({1}, DType::f32, 0x1p13).slice(), 1}}, small, Queue{});
   exact->add_squares(std::array{ScaledSlice{desk.filled({10000}, DType::f32, 0x1p-26).slice(), 1}}, small, Queue{2});
   CHECK((small.exact == (static_cast<__int128>(1) << 106) + 10000 * (static_cast<__int128>(1) << 28)));

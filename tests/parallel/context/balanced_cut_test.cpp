@@ -1,5 +1,6 @@
-// Tests balanced cuts, which divide packed documents among context-parallel ranks so that loads are similar. Covers the
-// assignment of blocks and its balance. Training with such cuts is compared with training on one rank.
+// Tests balanced partitions, which divide packed documents among context-parallel ranks so that loads are similar. Covers
+// the assignment of blocks to ranks and the load balance. Training with balanced partitions is compared with training on one
+// rank.
 #include "parallel/context/balanced_cut.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::span<const std::int32_t> sample_of(const Positions& positions, std::size_t 
   return std::span(positions).subspan(sample * static_cast<std::size_t>(sequence), static_cast<std::size_t>(sequence));
 }
 
-// The attention pairs of the busiest rank divided by the mean over the ranks. The pairs of all samples are added.
+// The number of attention pairs on the busiest rank, divided by the mean over ranks. Pairs are summed over all samples.
 double imbalance(const std::vector<TokenCut>& cuts, const Positions& positions) {
   std::vector<double> pairs(static_cast<std::size_t>(cuts.front().ranks()));
   for (std::size_t sample = 0; sample < cuts.size(); ++sample)
@@ -99,8 +100,9 @@ TEST_CASE("the costliest block goes first, to the rank with the least work that 
   CHECK(imbalance({TokenCut(8, 2, &token_cut_named("zigzag"))}, positions) == Approx(22.0 / 15));
 }
 
-// Compares the busiest rank's pairs with the mean, over 50 micro-batches of random documents with 1000 tokens on average.
-// From a single sample of 2048 tokens, each rank gets only two blocks of 256, which are too few to balance.
+// Compares the busiest rank's number of attention pairs with the mean, over 50 micro-batches of random documents. A document
+// has 1000 tokens on average. From a single sample of 2048 tokens, each rank gets only two blocks of 256 tokens, which are
+// too few to balance.
 TEST_CASE("random documents are uneven under zigzag, and nearly even under a balanced cut") {
   struct Row {
     std::int64_t sequence, samples, ranks;
@@ -173,7 +175,7 @@ void is_one_rank(const std::function<TrainingOptions(const Layout&)>& options_of
 }
 
 // A sequence of 41 tokens is divided into leaves (blocks of tokens) of 4 tokens each and a last leaf of 1 token. A sequence
-// of 5 tokens has 5 leaves, which are too few for a zigzag over three ranks.
+// of 5 tokens has 5 leaves, which are too few for a zigzag partition among three ranks.
 TEST_CASE("with gather and a balanced cut, packed samples have the bits of one rank", "[threads]") {
   test::Sample third(3), all(1);
   for (const ModelFamily family : {ModelFamily::gpt2, ModelFamily::llama})

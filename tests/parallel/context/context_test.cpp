@@ -41,7 +41,7 @@ TEST_CASE("a cut gives every token to one rank, in whole blocks, and each rank a
     }
 }
 
-// The load of the busiest rank divided by the mean.
+// The load of the busiest rank divided by the mean over ranks.
 double imbalance(const TokenCut& cut) {
   double most = 0;
   for (std::int64_t rank = 0; rank < cut.ranks(); ++rank) most = std::max(most, cut.pairs(rank));
@@ -57,17 +57,17 @@ TEST_CASE("the last of c contiguous ranks has 2 - 1/c times the mean work, and z
   }
 }
 
-// The elements that a rank sends in a step, per layer and sample. Rank r has n(r) of s tokens. On a tensor rank, h is the
-// width of all heads, and h_kv is the width of all key heads. With even shares, these formulas equal those of
-// docs/parallel.md.
+// The number of elements that a rank sends in a step, per layer and sample. Rank r has n(r) of s tokens. On a tensor rank, h
+// is the width of all query heads, and h_kv is the width of all key heads. With even shares, these formulas equal the
+// formulas of docs/parallel.md.
 //
-//   gather    sends keys and values forward and again backward, and sends their gradients, all by ring algorithms
-//   ring      sends as much: in one round, a rank passes on all shares except its successor's; gradients: all except its own
+//   gather    sends keys and values in both passes, and gradients of keys and values once, all by ring algorithms
+//   ring      as many as gather: in a round, a rank passes on all shares except its successor's; gradients: all but its own
 //   ulysses   sends its tokens for other ranks' heads, then other ranks' tokens for its heads; the same backward.
 //             If ranks share key heads, each gets copies of width h_kv / groups, and gradients of keys are reduce-scattered
 //
-// ulysses-ring works like ulysses among `inner` adjacent ranks, and then like ring with a part of the heads. If `inner` is
-// the number of all ranks, ulysses-ring equals ulysses.
+// ulysses-ring works like ulysses among `inner` adjacent ranks. Each of these ranks then works like ring, with a part of the
+// heads. If `inner` is the number of all ranks, ulysses-ring equals ulysses.
 std::int64_t elements_sent(std::string scheme, std::int64_t inner, const TokenCut& cut, std::int64_t rank, std::int64_t h,
                            std::int64_t h_kv, std::int64_t groups) {
   if (scheme == "ulysses-ring" && inner > 0 && inner < cut.ranks()) {
@@ -84,7 +84,7 @@ std::int64_t elements_sent(std::string scheme, std::int64_t inner, const TokenCu
   return 2 * h_kv * (2 * (s - next) + s - own);
 }
 
-// Returns each scheme. Schemes with two levels are listed again with two ranks per group.
+// Returns the name and the inner size of each scheme. Schemes with two levels are listed again with two ranks per part.
 std::vector<std::pair<std::string, std::int64_t>> named_and_inner() {
   std::vector<std::pair<std::string, std::int64_t>> all;
   for (const ContextScheme& scheme : context_schemes()) {

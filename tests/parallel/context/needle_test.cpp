@@ -1,13 +1,13 @@
 // Trains a model to find a needle (a token) in a long sequence. The last 32 tokens ask which needle was hidden among the
 // first 64 tokens. All other tokens are equal, and only the answers count in the loss. A model that cannot attend over the
-// whole sequence stays at the loss of guessing, ln 2 = 0.69. If gradients are lost between context ranks, the model can
-// still learn, but later. So all losses during the training must also equal those of one rank.
+// whole sequence can only guess, so its loss stays at ln 2 = 0.69. If gradients are lost between context ranks, the model
+// can still learn, but later. So all losses during the training must also equal the losses of a one-rank run.
 //
 //   inputs    noise  needle  noise  noise  …  noise  ask     ask     ask
 //   targets     –      –       –      –          –   needle  needle  needle
 //
 // Each rank has a contiguous part of the sequence, so the first rank has the needle and the last rank has the tokens that
-// ask for it. With a zigzag cut, one rank would have both.
+// ask for it. With a zigzag partition, one rank would have both.
 #include <algorithm>
 #include <cmath>
 
@@ -22,8 +22,8 @@ constexpr int needles = 2, vocabulary = 8, places = 64, asks = 32;
 constexpr std::int32_t ask = 0, first_needle = 1, noise = 4;
 
 // Attention starts nearly uniform, so each of 4096 tokens gets a weight of about 1/4096, and the needle's gradient is small.
-// Each needle occurs in the same number of samples of a batch. So there is no larger gradient from guessing that would hide
-// the needle's gradient. For the same reason, there is only one noise token.
+// Each needle occurs in the same number of samples of a batch. So guessing causes no larger gradient, which would hide the
+// needle's gradient. For the same reason, there is only one noise token.
 ReadSamples haystack(std::int64_t sequence) {
   return [sequence](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
     for (std::int64_t i = 0; i < samples; ++i) {
@@ -41,7 +41,7 @@ ReadSamples haystack(std::int64_t sequence) {
 }
 
 // Queries and keys are normalized, so attention scores are large enough to learn from at the start. The rotary base is so
-// large that most elements of a head hardly depend on the distance.
+// large that most elements of a head hardly depend on the distance between tokens.
 TrainingOptions options_of(std::int64_t sequence, DType compute) {
   TrainingOptions o{.shape = {ModelFamily::llama, 2, 4, 4, 32, 64, sequence, vocabulary}};
   o.shape.head = 16;
@@ -55,7 +55,7 @@ TrainingOptions options_of(std::int64_t sequence, DType compute) {
   return o;
 }
 
-// The losses after each tenth of the training. A short training returns the loss after each step.
+// Returns the losses after each tenth of the training. For a short training, returns the loss after each step.
 std::vector<double> losses(const TrainingOptions& options, int steps, Mesh mesh, Memory& memory) {
   SystemClock clock;
   Training training(options, std::move(mesh), memory, clock);
@@ -75,8 +75,8 @@ void print(std::int64_t sequence, const char* ranks, const std::vector<double>& 
   std::fflush(stdout);
 }
 
-// Where the loss falls steeply, a rounding error in f32 can delay a run by a few steps. So in f32, each loss is compared
-// with the one-rank losses up to a tenth of the training earlier or later. In f64, the losses must be equal.
+// Where the loss falls steeply, a rounding error in f32 can delay a run by a few steps. So in f32, each loss must lie within
+// the range of the one-rank losses from a tenth of the training earlier to a tenth later. In f64, the losses must be equal.
 std::string difference(const std::vector<double>& seen, const std::vector<double>& alone, DType compute) {
   const std::size_t shift = compute == DType::f64 ? 0 : 1;
   const double rounding = compute == DType::f64 ? 1e-6 : 1e-3;
@@ -90,7 +90,8 @@ std::string difference(const std::vector<double>& seen, const std::vector<double
   return "";
 }
 
-// Trains on one rank, and with every scheme under cp4. All must have the same losses, and end with a loss of at most `end`.
+// Trains on one rank, and with every scheme under cp4. All runs must have the same losses, and the last loss must be at most
+// `end`.
 std::vector<double> losses_as_on_one_rank(std::int64_t sequence, int steps, DType compute, double end) {
   HostMemory host;
   TrainingOptions options = options_of(sequence, compute);

@@ -1,5 +1,5 @@
-// Tests context parallelism on two levels. Covers the groups of ranks, results compared with one rank, the bytes that cross
-// hosts, and refused layouts.
+// Tests context parallelism on two levels. Covers the groups of ranks, the bytes that cross hosts, and refused layouts.
+// Results are compared with a one-rank run.
 #include "parallel/context/context.hpp"
 #include "parallel/mesh/placement.hpp"
 #include "parallel/mesh/pretended_axis.hpp"
@@ -75,7 +75,7 @@ TEST_CASE("an order of the axes is chosen in which each host has as many context
   turned.order = {"cp", "dp"};
   CHECK_THAT(why_not(turned), says("on hosts with 2, 1 of them"));
   const OrderChoice choice = cheapest_order(three, why_not, {{"dp", 1000}, {"cp", 1}}, dealt);
-  CHECK(choice.order.empty());  // the order dp,cp sends more across hosts, but cp,dp is impossible
+  CHECK(choice.order.empty());  // the order dp,cp sends more bytes across hosts than cp,dp, but cp,dp is impossible
 }
 
 // Ranks 0 and 3 are on one host. In the rings 0–1 and 3–2, the index of each rank is its host number.
@@ -146,7 +146,7 @@ TEST_CASE("with dropout, packed documents and unequal shares, ulysses-ring has t
     const test::Seen expected = test::train_alone(options_for({}, family, packed));
     for (const CutRow& cut : token_cuts())
       for (const auto& [word, inner, hosts] : places) {
-        if (cut.by_work || !fifth.takes()) continue;  // the cut by work is refused (balanced_cut_test.cpp)
+        if (cut.by_work || !fifth.takes()) continue;  // the balanced partition is refused (balanced_cut_test.cpp)
         const Layout layout = parse_layout(word, 0);
         INFO(name_of(family) << ", " << word << ", inner " << inner << ", " << cut.name);
         TrainingOptions options = options_for(layout, family, packed);
@@ -167,9 +167,9 @@ TEST_CASE("with dropout, packed documents and unequal shares, ulysses-ring has t
   }
 }
 
-// The elements that a rank sends to other hosts, per step, layer and sample. The rank's host has N of s tokens.
+// The number of elements that a rank sends to other hosts, per step, layer and sample. The rank's host has N of s tokens.
 //
-//   ulysses        sends its tokens for the heads of other hosts' ranks, and their tokens for its heads; the same backward
+//   ulysses        sends its tokens for the heads of other hosts, and their tokens for its heads; the same backward
 //   ulysses-ring   sends as much as a ring of hosts with the width h_kv/u; nothing else crosses hosts
 TEST_CASE("across hosts, ulysses-ring sends only what its ring sends, and with 4 queries per key head less than ulysses") {
   const Layout layout = parse_layout("dp1.cp4", 0);
@@ -226,8 +226,8 @@ TEST_CASE("numbers of ranks that do not fit ulysses-ring are refused, with numbe
   limits.context.inner = 2;
   CHECK(fits(parse_layout("dp1.cp6", 6), (limits.world = 6, limits)));
 
-  // Six ranks of one host could share two key heads. But these ranks are on two hosts, and hosts are known only after the
-  // ranks have started.
+  // Six ranks of one host could share two key heads. These ranks are on two hosts, however, and hosts are known only after
+  // the ranks have started.
   const Layout layout = parse_layout("dp1.cp6", 0);
   TrainingOptions options = options_for(layout);
   options.shape.heads = 6;

@@ -1,4 +1,4 @@
-// Tests how experts are balanced by the choice counts of complete steps. Tests when and how biases change. Results must be
+// Tests how the choice counts of complete steps balance experts. Covers when and how biases change. Results must be
 // bit-identical on every layout and after resuming from a checkpoint. tests/math/routing_test.cpp tests how biases and
 // counts affect a single routing.
 #include "parallel/generation/generation.hpp"

@@ -1,5 +1,5 @@
-// Tests how many times each expert is chosen in a whole step. These counts are integers. They must not depend on the layout
-// or on recomputation.
+// Tests how many times each expert is chosen in a complete training step. These counts are integers, and they must not
+// depend on the layout or on recomputation.
 #include <fmt/ranges.h>
 
 #include "tests/catch.hpp"

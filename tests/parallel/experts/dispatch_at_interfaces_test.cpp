@@ -1,11 +1,11 @@
-// Measures dispatch by host at the network interfaces of several hosts. If experts are drawn uniformly, it must send D(g)/k
-// of the bytes of a plain dispatch, within three standard deviations. D(g) is defined in
+// Measures dispatch by host at the network interfaces of several hosts. If experts are drawn uniformly, dispatch by host
+// must send D(g)/k of the bytes of a plain dispatch, within three standard deviations. D(g) is defined in
 // parallel/experts/experts_by_host.hpp.
 //
-// For each token, let a be the number of other hosts to which it is sent, and b the number of its experts on these hosts.
-// The bytes of both dispatches then have the ratio r = Σa/Σb, which approaches R = E[a]/E[b] = D(g)/k. For T tokens, the
-// standard deviation of r is about σ(a − R·b) / (E[b]·√T). On one host, no bytes cross an interface, so runs on one host
-// check nothing.
+// For each token, let a be the number of other hosts to which the token is sent, and let b be the number of its experts on
+// these hosts. The bytes of both dispatches then have the ratio r = Σa/Σb, which approaches R = E[a]/E[b] = D(g)/k. For T
+// tokens, the standard deviation of r is about σ(a − R·b) / (E[b]·√T). A run on one host checks nothing, because no bytes
+// cross a network interface.
 #include <bit>
 #include <cmath>
 #include <set>
@@ -20,8 +20,8 @@
 namespace chorale {
 namespace {
 
-// Interfaces also count acknowledgements and the retransmissions of a busy machine. Undisturbed runs differ by less than
-// 0.001.
+// Interfaces also count acknowledgements, and retransmissions on a busy machine. On an idle machine, runs differ by less
+// than 0.001.
 constexpr double overhead = 0.02;
 constexpr std::int64_t expert_count = 12, experts_per_token = 3, tokens = 1024, token_width = 512;
 
@@ -29,7 +29,8 @@ struct Expected {
   double ratio = 0, deviation = 0;
 };
 
-// Computed over all choices of k experts by a token on host 0. Each of the `hosts` hosts has the same number of experts.
+// Returns the expected ratio for a token on host 0, computed over all choices of k experts. Each of the `hosts` hosts has
+// the same number of experts.
 Expected expected_ratio(int hosts, double all_tokens) {
   const auto of_other_hosts = ((1U << expert_count) - 1) & ~((1U << (expert_count / hosts)) - 1);
   double choices = 0, a1 = 0, b1 = 0, a2 = 0, b2 = 0, ab = 0;
@@ -50,7 +51,7 @@ Expected expected_ratio(int hosts, double all_tokens) {
   return {r, std::sqrt((a2 - 2 * r * ab + r * r * b2) / choices) / (b1 / choices * std::sqrt(all_tokens))};
 }
 
-// The bytes that the interfaces of all hosts send during `work`. Only rank 0 gets the result.
+// Returns the number of bytes that the network interfaces of all hosts send during `work`. Only rank 0 gets the result.
 template <class Work>
 double bytes_sent(const Axis& axis, Clock& clock, Work work) {
   const auto all_sent = [&] {

@@ -1,5 +1,5 @@
 // Tests dispatch by host. Experts must get the same rows as from a plain dispatch. A token must be sent only once to each
-// other host. Training must be bit-identical to one rank.
+// other host. Training must be bit-identical to a one-rank run.
 #include "parallel/experts/experts_by_host.hpp"
 
 #include <fmt/ranges.h>
@@ -19,7 +19,8 @@ namespace {
 
 using Hosts = std::vector<int>;  // the host of each rank
 
-// Runs `body(mesh, memory)` on every rank of a layout, like test::on_thread_mesh, but as if the ranks were on these hosts.
+// Runs `body(mesh, memory)` on every rank of a layout, like test::on_thread_mesh, but the ranks appear to be on the given
+// hosts.
 template <class Body>
 std::string on_hosts(const Layout& layout, const Hosts& hosts, Body body) {
   const int ranks = static_cast<int>(layout.ranks());
@@ -45,7 +46,7 @@ Routing random_routing(std::int64_t rank, double capacity, Context& context) {
   return route(logits, rule, 8, context.memory, context.queue);
 }
 
-// The number of times that tokens of this rank are sent to other hosts.
+// The number of times that tokens of this rank are sent to a different host.
 std::int64_t crossings(const Routing& routing, const Axis& axis) {
   const auto chosen_experts = routing.chosen.values<std::int32_t>(), places = routing.places.values<std::int32_t>();
   const auto host_of = [&](std::int64_t rank) { return axis.hosts()[static_cast<std::size_t>(rank)]; };
@@ -65,7 +66,7 @@ std::string wrong_dispatch(Axis& axis, double capacity, Context& context) {
   const ExpertsByHost by_host(axis);
   const Routing routing = random_routing(axis.rank(), capacity, context);
   const ExpertRows home{.experts = experts, .leaves = routing.places.dim(0) / 8, .counts = routing.counts};
-  // All ranks must have the same number of leaves. In this test, a leaf is a rank's whole micro-batch.
+  // All ranks must have the same number of leaves. In this test, each leaf is the complete micro-batch of a rank.
   ExpertRows one_leaf{.experts = experts, .leaves = 1, .counts = {}};
   for (std::int64_t e = 0; e < experts; ++e) one_leaf.counts.push_back(home.of(e));
   const ExpertRows here = plain.here(one_leaf, routing, context), too = by_host.here(one_leaf, routing, context);

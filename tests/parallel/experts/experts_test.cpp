@@ -1,5 +1,5 @@
 // Tests expert parallelism. Each row is sent to the rank that has the row's expert, and the result is sent back. Training
-// must be bit-identical to one rank.
+// must be bit-identical to a one-rank run.
 #include "parallel/experts/experts.hpp"
 
 #include <fmt/ranges.h>
@@ -16,12 +16,13 @@
 namespace chorale {
 namespace {
 
-// Tests of the exchange alone. The values of a row are its rank, its expert, its leaf, and its index among the rows with the
-// same rank, expert and leaf.
+// The following tests cover only the exchange. The values of a row are its rank, its expert, its leaf, and its index among
+// the rows with the same rank, expert and leaf.
 
 constexpr std::int64_t all_experts = 8, leaves = 2, width = 3;
 
-// The distribution of a rank's rows over experts. With the last two, some experts or ranks have no rows.
+// The distribution of a rank's rows over experts. In the routings `to_one` and `from_one`, some experts or ranks have no
+// rows.
 enum class Routing { balanced, uneven, to_one, from_one };
 
 std::int64_t rows_of(Routing routing, std::int64_t rank, std::int64_t expert, std::int64_t leaf) {
@@ -84,7 +85,8 @@ std::string wrong_exchange(Axis& axis, Context& context, Routing routing) {
   const Tensor back = exchange.start_combine(arrived, home, here, context)();
   if (back.dim(0) != home.all() || !std::ranges::equal(back.values<float>(), given)) return "the rows did not come back";
   const Account::Entry& sent = axis.account().entries[static_cast<std::size_t>(Collective::all_to_all)];
-  const std::int64_t bytes = (leaving + arriving) * width * 4;  // in each call, a rank sends only rows for other ranks
+  const std::int64_t bytes = (leaving + arriving) * width * 4;  // dispatch sends `leaving` rows, and combine sends
+                                                                // `arriving` rows
   if (sent.calls != 2 || sent.bytes != bytes)
     return fmt::format("{} bytes were sent in {} calls, {} in 2 were expected", sent.bytes, sent.calls, bytes);
   return "";
@@ -163,7 +165,7 @@ TEST_CASE("a plan of the exchange counts the bytes of balanced routing", "[threa
         }) == "");
 }
 
-// Tests of training.
+// The following tests cover training.
 
 TrainingOptions with_experts(const char* numerics, const Layout& layout) {
   TrainingOptions options = test::options_for(numerics, layout);

@@ -1,6 +1,6 @@
 // Tests --prefetch-units, the number of units that ZeRO-3 gathers ahead. Results and sent bytes must not depend on this
-// number, and memory must be as planned. `auto` chooses more than one unit only where the machine file's prices predict a
-// gain.
+// number, and memory use must be as planned. `auto` must choose more than one unit only if the costs in the machine file
+// predict a gain.
 #include "parallel/forecast/prefetch.hpp"
 
 #include "parallel/forecast/step.hpp"
@@ -138,7 +138,7 @@ TEST_CASE("auto gathers one unit ahead if computing hides a gather, and more if 
   };
   CHECK(time(far.units) < 0.97 * time(1));
   for (const std::int64_t units : {2, 4, 8}) CHECK(time(far.units) <= 1.02 * time(units));
-  // `auto` gathers no more units than fit into memory.
+  // `auto` must not gather more units than fit into memory.
   request.options.replicas.prefetch_units = 1;
   request.options.memory.limit = plan_rank(request, fullest_rank(request.options, request.layout, 0)).peak_bytes;
   CHECK(fewest_units_ahead(request).units == 1);

@@ -1,4 +1,4 @@
-// Tests that the simulation of a step shares cores and links as simulation.hpp says.
+// Tests that a simulated step shares cores and links as simulation.hpp specifies.
 #include "parallel/forecast/simulation.hpp"
 
 #include "tests/catch.hpp"
@@ -20,8 +20,8 @@ StepTime of_two(const Script& a, const Script& b, const forecast::Site& site,
   return simulate({&a, &b}, groups, site, one_each);
 }
 
-// A script that begins a call, computes, and waits for the call. Between hosts, the link is busy for `link` seconds of the
-// call.
+// A script that begins a call, computes, and waits for the call. Between hosts, the call occupies the link for `link`
+// seconds.
 Script overlapped(double work, double call, double link = 100) {
   Script script;
   const int number = script.begin({.group = "dp", .seconds = call, .link = link});
@@ -60,8 +60,8 @@ TEST_CASE("a rank divides its core between its work and its calls to other hosts
   CHECK(seconds(4, 3, two_hosts) == Approx(4));
   CHECK(seconds(4, 0, two_hosts) == Approx(7));
   CHECK(seconds(4, 1.5, two_hosts) == Approx(5.5));        // 4 s of work and 1.5 s of the call need a core
-  CHECK(seconds(0, 0, {{0, 1}, {0, 0}, 1}) == Approx(3));  // the price already assumes that the call's ranks share a core
-  // Only one rank sends to the other host, so the link is busy all the time.
+  CHECK(seconds(0, 0, {{0, 1}, {0, 0}, 1}) == Approx(3));  // the cost already assumes that the call's ranks share a core
+  // Only one rank sends to the other host. Its call occupies the link all the time.
   const Script sends = overlapped(4, 3, 3), does_not = overlapped(4, 3, 0);
   CHECK(of_two(sends, does_not, two_hosts).seconds == Approx(4));
   CHECK(of_two(does_not, sends, two_hosts).seconds == Approx(4));

@@ -1,5 +1,5 @@
-// Tests the predicted time of a step. It follows from the work that kernels report, the rates of the machine file, and the
-// prices of the calls.
+// Tests the predicted time of a step. The prediction follows from the work that kernels report, the rates in the machine
+// file, and the costs of the calls.
 #include "parallel/forecast/step.hpp"
 
 #include "tests/catch.hpp"
@@ -47,7 +47,8 @@ TEST_CASE("the work of a step's products and of attention follows from the model
   const double one_product = static_cast<double>(shape.layers * shape.sequence * shape.width) * tokens;
   CHECK(amount(work, Work::attention) == Approx(7 * one_product));
   CHECK(amount(work, Work::elements) > 0);
-  // AdamW reads and writes a weight and two moments, and reads the gradient. All are f32. The norm reads the gradient again.
+  // AdamW reads and writes a weight and two moments, and reads the gradient. All of these values are f32. The norm reads the
+  // gradient again.
   CHECK(amount(work, Work::update) == Approx(32.0 * static_cast<double>(shape.parameters())));
 }
 

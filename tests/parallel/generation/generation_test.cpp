@@ -1,4 +1,4 @@
-// Tests generation. Reading tokens one by one must give nearly the same logits as reading all tokens at once. When the
+// Tests generation. Reading tokens one by one must give nearly the same logits as reading all tokens in one pass. When the
 // context is full, generation continues from the newer half. In exact numerics, every layout generates the same text.
 #include "parallel/generation/generation.hpp"
 
@@ -18,8 +18,8 @@ NamedTensors weights_of(const Model& model) {
   return all;
 }
 
-// Fills a rank's parts of the parameters from the whole tensors. Ranks on threads call this function, so it uses no Catch2
-// macro, because Catch2 is not thread-safe.
+// Fills a rank's parts of the parameters from the complete tensors. Ranks on threads call this function, so it must not use
+// Catch2 macros, which are not thread-safe.
 void take_weights(const std::vector<Owned>& parts, const NamedTensors& weights) {
   for (const Owned& owned : parts) {
     const Parameter& p = *owned.parameter;
@@ -57,7 +57,7 @@ std::vector<double> difference(const std::vector<float>& a, std::span<const floa
 
 TEST_CASE("tokens read one by one or in pieces have nearly the logits of a training pass") {
   ModelShape forced = small_moe();
-  forced.experts.routing = ForcedRouting::zipf;  // a token's position in the whole text determines its experts
+  forced.experts.routing = ForcedRouting::zipf;  // a token's position in the complete text determines its experts
   for (const ModelShape& shape : {small_gpt(), small_llama(), small_qwen(), small_moe(), forced}) {
     Reader r(shape);
     Context c = r.m.context();
@@ -129,7 +129,8 @@ Said said_by(Generator& generator, std::int64_t text) {
   return said;
 }
 
-// Returns the first difference between two texts, or "". Logits may differ by `tolerance`. Only the last stage has logits.
+// Returns the first difference between two texts, or "". Logits are allowed to differ by `tolerance`. Only the last stage
+// has logits.
 std::string difference(const Said& one, const Said& many, const Mesh& mesh, double tolerance) {
   if (tolerance == 0 && one.tokens != many.tokens) return "the tokens differ";
   for (std::size_t i = 0; i < one.logits.size(); ++i) {
@@ -162,7 +163,7 @@ std::vector<Layout> covering_layouts(const ModelShape& shape, std::initializer_l
   return test::covering(worlds, [&](int world) { return generating_layouts(shape, world); });
 }
 
-// A model, and eight texts that a single rank generates. On a layout, replica i must generate text i.
+// A model, and eight texts that a one-rank run generates. On a layout, replica i must generate text i.
 struct Spoken {
   GenerationOptions options;
   SmallModel m;
@@ -265,7 +266,9 @@ TEST_CASE("under ZeRO-3, the ranks that shard hold one model together; otherwise
 TEST_CASE("the peak memory of a generation equals the plan", "[threads]") {
   for (const ModelShape& shape : shapes_of_layouts())
     for (const Layout& layout : covering_layouts(shape, {1, 2, 4})) {
-      if (layout.expert_ranks() > 1) continue;  // the plan assumes balanced routing, these weights route to one expert
+      if (layout.expert_ranks() > 1)
+        continue;  // the plan assumes balanced routing, but these weights route all tokens to
+                   // one expert
       const GenerationOptions options{.shape = shape};
       const std::int64_t planned = planned_bytes(options, layout, 5);
       INFO(name_of(shape.family) << ", " << to_string(layout) << ", " << planned << " bytes planned");

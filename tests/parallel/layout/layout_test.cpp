@@ -143,7 +143,7 @@ TEST_CASE("expert ranks are replicas that divide the experts") {
   const Layout undivided = parse_layout("dp4", 4);
   CHECK(undivided["edp"] == 4);
   Layout changed = layout;
-  CHECK_THROWS(changed["edp"] = 4);  // follows from dp and ep
+  CHECK_THROWS(changed["edp"] = 4);  // edp cannot be set, because its size follows from dp and ep
   CHECK_THAT(unread("dp4.edp2", 4), says("is not a part of a layout"));
   limits.world = 4;
   std::int64_t divided = 0;
@@ -263,7 +263,7 @@ TEST_CASE("a layout word may name the order of its axes") {
   CHECK(parse_layout("dp2.tp2.tp-dp", 4) != usual);
   CHECK(parse_layout("dp4.tp-dp", 4) == parse_layout("dp4", 4));  // a single axis has only one order
   CHECK(to_string(parse_layout("dp4.tp-dp", 4)) == "dp4");
-  CHECK(to_string(parse_layout("pp2.zb-h1", 2)) == "dp1.pp2.zb-h1");  // the hyphen does not denote an order
+  CHECK(to_string(parse_layout("pp2.zb-h1", 2)) == "dp1.pp2.zb-h1");  // the hyphen is part of the schedule's name
 
   CHECK_THAT(unread("dp2.tp2.tp-xp", 4),
              says("no axis is called \"xp\"") && says("dp, rep, tp, pp, cp") && says("innermost: tp-dp"));
@@ -294,6 +294,6 @@ TEST_CASE("all layouts of a world fit, are distinct, and survive writing and par
     }
   // 8 ranks train the preset tiny without cp. With 1, 2, 4 or 8 replicas there are 2, 4, 4 or 4 ZeRO stages. The remaining
   // ranks are split into tp and pp, with or without sp if tp > 1. ZeRO 1 to 3 can also shard among 2 of 4 replicas, or among
-  // 2 or 4 of 8.
+  // 2 or 4 of 8 replicas.
   CHECK(most == (1 + 2 * 3) * 2 + (1 + 2 * 2) * 4 + (1 + 2) * (4 + 3) + (4 + 2 * 3));
 }

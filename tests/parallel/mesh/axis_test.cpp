@@ -53,8 +53,8 @@ TEST_CASE("a call in flight keeps its tensors alive", "[threads]") {
         }) == "");
 }
 
-// Rank 0 starts a sum and trains. Rank 1 waits for the sum before it trains. To complete the sum, rank 0 must send two more
-// messages while it computes.
+// Rank 0 starts an all-reduce and trains. Rank 1 waits for the all-reduce before it trains. To complete the all-reduce, rank
+// 0 must send two more messages while it computes.
 TEST_CASE("a call in flight progresses while a rank computes its layers", "[threads]") {
   const Layout layout = parse_layout("dp2", 0);
   TrainingOptions options = test::options_for("fast", layout);
@@ -91,7 +91,7 @@ TEST_CASE("a call in flight progresses while a rank computes its layers", "[thre
         }) == "");
 }
 
-// The numbers of rows of an uneven exchange. Rank 1 sends and receives nothing. All other ranks send most rows to rank 0.
+// The numbers of rows in an uneven all_to_all. Rank 1 sends and receives nothing. All other ranks send most rows to rank 0.
 RowsBetween rows_of_turn(int size, std::int64_t turn) {
   RowsBetween rows;
   for (std::int64_t from = 0; from < size; ++from)
@@ -100,8 +100,8 @@ RowsBetween rows_of_turn(int size, std::int64_t turn) {
   return rows;
 }
 
-// Exchanges rows. The values of a row encode its source, destination and number. Returns a description of the first wrong
-// row, or "".
+// Exchanges rows with an all_to_all. The values of a row encode its source, destination and number. Returns a description of
+// the first wrong row, or "".
 std::string wrong_rows(Axis& a, Allocator& memory, const RowsBetween& rows, bool started) {
   constexpr std::int64_t width = 3;
   const auto between = [&](std::int64_t from, std::int64_t to) {
@@ -133,11 +133,12 @@ TEST_CASE("an all_to_all of uneven rows is the same call on all ranks, and sends
             Ledger ledger;
             Allocator memory(shared, ledger);
             std::int64_t leaving = 0, calls = 0;
-            for (std::int64_t turn = 0; turn < 600; ++turn) {  // more distinct counts than routes that a group keeps
+            for (std::int64_t turn = 0; turn < 600; ++turn) {  // more distinct row counts than the number of routes that a
+                                                               // group keeps
               const RowsBetween rows = rows_of_turn(size, turn);
               if (const std::string wrong = wrong_rows(axis, memory, rows, turn % 2 == 1); !wrong.empty())
                 return fmt::format("turn {}: {}", turn, wrong);
-              calls += size > 1;  // counted even if no rank has a row
+              calls += size > 1;  // a call counts even if no rank has a row
               for (int to = 0; to < size; ++to)
                 if (to != axis.rank()) leaving += 4 * 3 * rows[static_cast<std::size_t>(axis.rank() * size + to)];
               if (turn % 10 != 0) continue;
@@ -154,8 +155,9 @@ TEST_CASE("an all_to_all of uneven rows is the same call on all ranks, and sends
   }
 }
 
-// Makes calls of `count` elements per rank on axis `a`, in place and out of place. Returns the calls and sent bytes in the
-// axis's account. All blocks have the same size, as in most calls of strategies. With `exchanges`, it also calls all_to_all.
+// Makes calls of `count` elements per rank on axis `a`, in place and out of place. Returns the numbers of calls and sent
+// bytes in the axis's account. All blocks have the same size, as in most calls of strategies. With `exchanges`, also calls
+// all_to_all.
 Account account_of(Axis& a, Allocator& memory, std::int64_t count, bool exchanges) {
   const auto vector = [&](std::int64_t n) { return Tensor(memory, {n}, DType::f32, Category::workspace); };
   const Tensor whole = vector(count * a.size()), block = vector(count);

@@ -1,4 +1,5 @@
-// The communication time of a rank must count no second twice. The phases of a step must add up to at most the step's time.
+// Tests the communication time of a rank, which must not count overlapping calls twice. The phases of a step must add up to
+// at most the duration of the step.
 #include "parallel/mesh/communication_time.hpp"
 
 #include "tests/parallel/layouts.hpp"

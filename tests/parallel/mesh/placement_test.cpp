@@ -7,7 +7,7 @@ using namespace chorale;
 
 namespace {
 
-// Hosts with `ranks_of_each` ranks each. Ranks are placed host by host. (by_node() places them round robin.)
+// Hosts with `ranks_of_each` ranks each. Ranks are placed host by host. (by_node() places ranks round robin.)
 Topology by_slot(int hosts, int ranks_of_each) {
   Topology topology;
   for (int host = 0; host < hosts; ++host) topology.names.push_back("n" + std::to_string(host));

@@ -23,7 +23,7 @@ const AxisTable& with_toy() {
 }
 
 // The strategy of the toy axis: each rank along the axis keeps an equal part of the norm's parameters. The parameters are
-// gathered before the norm runs, and their gradient is reduce-scattered to the parts.
+// gathered before the norm runs, and the parameters' gradient is reduce-scattered to the ranks.
 class CutNorm final : public WrappingLayer {
  public:
   CutNorm(LayerPointer norm, Axis& axis) : WrappingLayer(std::move(norm)), axis_(axis) {

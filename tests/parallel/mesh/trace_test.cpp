@@ -1,4 +1,5 @@
-// The trace of a step must agree with the seconds that the step reports and with the account of the step's calls.
+// Tests the trace of a step. The trace must agree with the times that the step reports and with the account of the step's
+// calls.
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
@@ -91,7 +92,7 @@ std::string trouble_with_calls(const Trace& trace, const StepResult& result, con
     for (std::size_t i = 0; i < operations; ++i)
       if (account.entries[i].calls > 0) wanted[{axis, operation_name(i)}] = account.entries[i].calls;
   if (found != wanted) return "the calls are not those of the account";
-  // The step reports the time spent waiting for other stages as bubble. The trace shows this time as calls that wait for
+  // The step reports the time spent waiting for other stages as `bubble`. The trace shows this time as calls that wait for
   // messages.
   const double said = result.exposed + result.bubble;
   if (std::abs(exposed - said) > 1e-9) return fmt::format("{} s are exposed, but the step reports {} s", exposed, said);

@@ -1,4 +1,5 @@
-// find_flaw proves every pipeline schedule. The proof must fail if any action is missing, doubled or misplaced.
+// Tests find_flaw, which proves that a pipeline schedule is correct. The proof must fail if any action is missing,
+// duplicated or misplaced.
 #include "parallel/pipeline/check.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ TEST_CASE("find_flaw finds no flaw in any pipeline schedule") {
     CHECK(find_flaw(schedule) == "");
     ++proved;
   });
-  CHECK(proved == 5 * 8 * 16 + 2 * (16 + 8 + 5 + 4 + 3 + 2 + 2 + 2));  // interleaved: 2 or 3 chunks, p divides m
+  CHECK(proved == 5 * 8 * 16 + 2 * (16 + 8 + 5 + 4 + 3 + 2 + 2 + 2));  // interleaved schedules: 2 or 3 chunks, p divides m
 }
 
 TEST_CASE("the largest number of activations in flight on each stage matches the papers") {
@@ -55,8 +56,8 @@ void run_least(const PipelineSchedule& schedule, std::int64_t stage, std::size_t
   }
 }
 
-// Visits each result that a stage has sent up to action `last`. The visitor gets the index of the action that made the
-// result, and whether the action that receives the result has begun.
+// Visits each result that a stage has sent up to action `last`. The visitor gets the index of the action that produced the
+// result. The visitor also learns whether the action that receives the result has begun.
 template <class Visit>
 void each_sent(const PipelineSchedule& schedule, std::int64_t stage, std::size_t last, const std::vector<std::size_t>& begun,
                Visit visit) {
@@ -153,8 +154,8 @@ TEST_CASE("find_flaw reports any missing or doubled action of a pipeline") {
 }
 
 // Two neighboring actions can be swapped if they are independent. A forward pass and a backward pass of different
-// micro-batches are independent if their messages are sent in different directions. Two actions that receive from the same
-// stage, or send to the same stage, cannot be swapped, because their messages would arrive in the wrong order.
+// micro-batches are independent if their messages are sent in different directions. Two actions cannot be swapped if they
+// receive from the same stage or send to the same stage, because their messages would arrive in the wrong order.
 TEST_CASE("find_flaw reports two swapped neighboring actions if one needs the other or both have the same peer") {
   each_pipeline(4, 8, [&](const std::string&, const PipelineSchedule& schedule) {
     if (schedule.stages == 1) return;
@@ -206,8 +207,8 @@ TEST_CASE("a schedule needs buffers if neighboring stages send to each other at 
   });
 }
 
-// If the model passes through the stages more than once, each of two neighboring stages sends activations to the other.
-// Then some activations and gradients are sent in the same direction.
+// If a micro-batch visits each stage more than once in the forward pass, neighboring stages can send activations in both
+// directions. Then some activations and gradients are sent in the same direction.
 TEST_CASE("find_flaw reports a stage that expects a gradient before an activation that was sent earlier") {
   PipelineSchedule crossing({2, 2, 2});
   crossing.actions[0] = {{Pass::forward, 0, 0},  {Pass::forward, 1, 0},  {Pass::forward, 0, 1},  {Pass::forward, 1, 1},

@@ -1,4 +1,4 @@
-// An evaluation runs only forward passes through a pipeline.
+// Tests evaluations, which run only forward passes through a pipeline.
 #include "parallel/step/run_pipeline.hpp"
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace chorale::test {
 
-// In this test, the second stage reads some samples only after the first stage has read later samples. The second stage
-// reads its first sample when the first stage has stopped reading. It reads every eighth sample when the first stage has
-// read the next sample. If the pipeline drained after eight micro-batches to vote on whether to continue, the second stage
-// would wait forever.
+// In this test, the second stage waits for the first stage to read ahead. The second stage reads its first sample only when
+// the first stage has stopped reading. The second stage reads every eighth sample only when the first stage has read the
+// next sample. If the pipeline drained after eight micro-batches to vote on whether to continue, the second stage would wait
+// forever.
 TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill the memory with results", "[threads]") {
   const bool may_be_cut = GENERATE(false, true);
   const Layout layout = parse_layout("dp1.pp2", 0);
@@ -45,8 +45,8 @@ TEST_CASE("an evaluation fills a pipeline once, and a fast stage does not fill t
 }
 
 // The second stage begins only when the first stage has begun its last micro-batch. The results are too large for the
-// staging area of a flag page (backends/mapped/flag_page.hpp). So the send of a result completes only when the result has
-// been read.
+// staging area of a flag page (backends/mapped/flag_page.hpp). So the send of a result completes only when the second stage
+// has read the result.
 TEST_CASE("if a stage is slow, as many results are on their way as planned", "[threads]") {
   const Layout layout = parse_layout("dp1.pp2.gpipe", 0);
   TrainingOptions options = options_for("fast", layout);
@@ -84,7 +84,8 @@ TEST_CASE("an evaluation keeps the stages of every placement busy") {
       }
 }
 
-// The last stage votes to end the evaluation. All stages leave out the same micro-batches, so no stage waits for a message.
+// The last stage votes to end the evaluation. All stages skip the same micro-batches, so no stage waits for a message that
+// is never sent.
 TEST_CASE("an evaluation that one rank wants to end is cut short on all ranks, and leaves nothing behind", "[threads]") {
   for (const char* word : {"dp1.pp3", "dp2.pp2.z3", "dp1.pp2.v2.interleaved", "dp1.pp2.v-min"}) {
     const Layout layout = parse_layout(word, 0);

@@ -1,4 +1,5 @@
-// Simulated pipelines must take exactly the times of the papers' formulas, and no event is allowed to precede its inputs.
+// Tests simulated pipelines. Durations must equal the formulas of the papers exactly, and no event is allowed to begin
+// before its inputs are ready.
 #include "parallel/pipeline/simulate.hpp"
 
 #include <algorithm>

@@ -41,7 +41,7 @@ TEST_CASE("layers are split by cost") {
   CHECK(split_layers(std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1}, 4) == Sizes{2, 2, 2, 2});
   CHECK(split_layers(std::vector<double>{1, 1, 1, 1, 1}, 1) == Sizes{5});
   CHECK(split_layers(std::vector<double>{5, 1, 1, 1, 1, 1}, 3) ==
-        Sizes{1, 2, 3});  // the most even of the partitions with maximum 5
+        Sizes{1, 2, 3});  // the most even partition with a maximum cost of 5
   CHECK(split_layers(std::vector<double>{0, 0, 9}, 3) == Sizes{1, 1, 1});
   CHECK_THROWS_WITH(split_layers(std::vector<double>{1, 1}, 3), says("cannot be cut"));
 }

@@ -1,5 +1,5 @@
 // Tests the order of a layout's axes. Covers the groups of ranks along each axis, and the cheapest order for given hosts.
-// Results must not depend on the order.
+// Training results must not depend on the order.
 #include "parallel/plan/order.hpp"
 
 #include "parallel/mesh/placement.hpp"

@@ -1,6 +1,7 @@
-// Compares plans with measurements of calls and sent bytes along each axis, and of held bytes in each memory category. All
-// are integers and must be equal. The only exception is the memory of pipeline messages in flight (`comm`). A run can need
-// less of it than planned, because the plan counts each message for as long as the schedule allows.
+// Compares plans with measured calls and sent bytes along each axis, and with measured memory use in each category. All
+// values are integers, and planned and measured values must be equal. The only exception is the memory of pipeline messages
+// in flight (`comm`). A run can need less memory for messages than planned, because the plan counts each message for as long
+// as the schedule allows.
 #include <set>
 
 #include <chorale/algorithm.hpp>
@@ -89,7 +90,7 @@ TEST_CASE("measured calls and bytes of every scheme and cut of context paralleli
 }
 
 // Each sample is divided among ranks according to its documents. With 5 tokens, each of three ranks has the same number of
-// tokens as under a contiguous cut.
+// tokens as in a contiguous partition.
 TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal the plan", "[threads]") {
   for (const ContextScheme& scheme : context_schemes())
     for (const auto& [word, sequence] : {std::pair{"dp1.cp2", 41},
@@ -116,7 +117,7 @@ TEST_CASE("measured calls and bytes of a balanced cut of packed documents equal 
 }
 
 // The documents determine which rank has a token. So even with a forced routing, plans do not know from which ranks an
-// expert gets rows.
+// expert receives rows.
 TEST_CASE("under a balanced cut, experts send the planned bytes, apart from rows whose owner no plan knows", "[threads]") {
   for (const char* word : {"dp1.cp2", "dp1.cp3.z2", "dp1.cp2.ep2", "dp1.cp3.ep3", "dp1.tp2.cp2.ep2"})
     for (const std::optional<ForcedRouting> routing : {std::optional<ForcedRouting>(), {ForcedRouting::zipf}})
@@ -143,7 +144,7 @@ TEST_CASE("measured calls and bytes of context parallelism on two levels equal t
                                                {"dp1.tp2.cp4", 2, {0, 0, 0, 0, 1, 1, 1, 1}},
                                                {"dp1.pp2.cp4.zb-h1", 2, {}},
                                                {"dp2.cp2.z3", 0, {0, 1, 0, 1}}}) {
-        if (cut.by_work) continue;  // this cut is refused (balanced_cut_test.cpp)
+        if (cut.by_work) continue;  // the balanced partition is refused (balanced_cut_test.cpp)
         INFO(sequence << " tokens, " << cut.name << ", inner " << inner);
         PlanRequest request = request_for(parse_layout(word, 0), "ring");
         request.options.shape.heads = 12;
@@ -158,7 +159,8 @@ TEST_CASE("measured calls and bytes of context parallelism on two levels equal t
       }
 }
 
-// read_nothing makes all tokens equal, so some experts get many rows and other experts few. Plans assume balanced routing.
+// The function read_nothing() makes all tokens equal, so some experts get many rows and other experts few. Plans assume
+// balanced routing.
 TEST_CASE("without a capacity, measured calls and bytes of experts equal the plan, whatever the routing", "[threads]") {
   for (const Layout& layout : test::covering({1, 2, 4}, layouts_of)) {
     PlanRequest request = request_for(layout, "ring");
@@ -236,7 +238,7 @@ TEST_CASE("measured calls and bytes of secondary shards equal the plan, on one h
       }
 }
 
-// Whether every collective of training can use this algorithm under this layout.
+// Whether every collective in training can use this algorithm with this layout.
 bool fits_all_axes(const char* name, const Layout& layout) {
   for (const Collective what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})
     for (const std::int64_t size : {layout.replicas(), layout.shards(), layout.ranks()})

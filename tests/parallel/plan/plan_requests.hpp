@@ -1,4 +1,4 @@
-// Requests for plans of a small model, and the comparison of a plan with a real step. Several tests use this file.
+// Plan requests for a small model, and the comparison of a plan with a real step. Several tests use this file.
 #pragma once
 #include "parallel/plan/plan.hpp"
 
@@ -15,7 +15,8 @@ inline PlanRequest request_for(const Layout& layout, const char* algorithm, DTyp
   return request;
 }
 
-// Compares held bytes and peaks. Pipeline messages in flight (`comm`) are allowed to take less memory than planned.
+// Compares memory use after the step and peak memory use. Pipeline messages in flight (`comm`) are allowed to take less
+// memory than planned.
 inline std::string difference_of_memory(const RankPlan& plan, const RankPlan& seen) {
   for (std::size_t c = 0; c < categories; ++c) {
     if (plan.held[c] != seen.held[c])

@@ -1,5 +1,5 @@
-// Tests plans. The traffic of ring algorithms must equal closed forms. Memory, FLOPs and bubbles must equal published
-// formulas.
+// Tests plans. With ring algorithms, the planned traffic must equal closed forms. Planned memory, FLOPs and bubbles must
+// equal published formulas.
 #include "parallel/plan/plan.hpp"
 #include "parallel/plan/room.hpp"
 
@@ -20,7 +20,7 @@ TEST_CASE("difference() names the axis and operation whose traffic differs from 
   CHECK(difference(planned, made, false) == "");
   made["tp"].entries[0].bytes = 96;
   CHECK(difference(planned, made, false) == "tp all_reduce: planned 3 calls and 100 bytes, made 3 and 96");
-  made["tp"].entries[0].bytes = -1;  // −1: a native call, whose traffic is unknown
+  made["tp"].entries[0].bytes = -1;  // −1: an algorithm inside MPI or NCCL, whose traffic is unknown
   CHECK(difference(planned, made, false) == "");
   ++made["tp"].entries[0].calls;
   CHECK(difference(planned, made, false) == "tp all_reduce: planned 3 calls and 100 bytes, made 4 and -1");
@@ -92,7 +92,7 @@ TEST_CASE("with ring, data parallelism sends the bytes of the closed forms") {
   }
 }
 
-// The total of the bytes that all ranks send on this axis.
+// The total number of bytes that all ranks send on this axis.
 Account::Entry sent_by_all(const PlanRequest& request, const char* axis) {
   Account::Entry sum;
   for (int rank = 0; rank < request.layout.ranks(); ++rank) {
@@ -117,8 +117,8 @@ TEST_CASE("of what an axis sends, those bytes cross hosts that go to ranks on ot
   CHECK((ring.bytes > 0 && ring.crossing * 2 == ring.bytes));
   CHECK(sent("dp4", "ring", alternating, "dp").crossing == ring.bytes);
   CHECK(sent("dp4", "ring", {}, "dp").crossing == 0);
-  // In a ring, one rank of each host sends 3/2 of the vector to the other host. In a hierarchical all-reduce, each host
-  // sends as many bytes as the vector has.
+  // In a ring, one rank of each host sends 1.5 times the size of the vector to the other host. In a hierarchical all-reduce,
+  // each host sends the number of bytes of the vector.
   CHECK(sent("dp4", "hierarchical", pairs, "dp").crossing * 3 == ring.crossing * 2);
   for (const auto& [word, near, far] : {std::tuple{"dp2.pp2", "dp", "pp"}, {"dp2.pp2.dp-pp", "pp", "dp"}}) {
     INFO(word);
@@ -164,7 +164,7 @@ TEST_CASE("a pipeline sends one message per boundary, micro-batch and direction"
       const std::int64_t crossings = 2 * (stages * chunks - 1) * micro_batches;
       INFO(to_string(request.layout));
       CHECK(calls == crossings * tensor);
-      CHECK(bytes == 4 * crossings * bsh * (sequence ? 1 : tensor));  // with .sp, each tensor rank sends its share
+      CHECK(bytes == 4 * crossings * bsh * (sequence ? 1 : tensor));  // with sp, each tensor rank sends its share
     }
 }
 
@@ -206,8 +206,8 @@ TEST_CASE("with a forced routing, the FLOPs of a rank are those of the rows of i
   CHECK(plan_rank(request, 0).flops - plan_rank(request, 1).flops == Approx(of_a_row * rows / 6).epsilon(1e-12));
 }
 
-// Returns the largest peak of any rank. This function plans all micro-batches of the step. shortage_of and has_room plan
-// only a few micro-batches if more would not take more memory.
+// Returns the maximum peak memory over ranks. This function plans all micro-batches of the step. shortage_of and has_room
+// plan only a few micro-batches if more micro-batches would not take more memory.
 std::int64_t most_bytes(const PlanRequest& request) {
   std::int64_t most = 0;
   for (int rank = 0; rank < static_cast<int>(request.layout.ranks()); ++rank)
@@ -221,7 +221,7 @@ TEST_CASE("a layout has room if and only if the limit is at least the peak of it
     layouts.push_back(parse_layout(word, 0));
   for (const Layout& layout : layouts) {
     PlanRequest request = request_for(layout, "ring");
-    request.options.shape.vocabulary = 60;  // the first tensor rank has at most one block more than the last
+    request.options.shape.vocabulary = 60;  // the first tensor rank has at most one vocabulary block more than the last
     request.options.batch.global = 24;
     request.options.batch.micro = 1;
     const OptionsOf options_of = [&](const Layout&) { return request.options; };

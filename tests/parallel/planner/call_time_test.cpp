@@ -1,4 +1,4 @@
-// Compares collectives in virtual time with closed forms.
+// Compares the simulated times of collectives with closed forms.
 #include "parallel/planner/call_time.hpp"
 
 #include <chorale/algorithm.hpp>
@@ -63,8 +63,8 @@ TEST_CASE("a ring of n ranks takes 2(n-1) latencies, and 2(n-1)/n of the vector 
 }
 
 TEST_CASE("messages that leave a rank together share its link") {
-  // With direct, the root sends to 3 ranks at once. In a tree, it sends to 2 ranks at once, one of which then forwards the
-  // message.
+  // With the algorithm `direct`, the root sends to 3 ranks concurrently. In a tree, the root sends to 2 ranks concurrently,
+  // and one of these ranks then forwards the message.
   const System system = system_of(0, 4);
   CHECK_THAT(call(Collective::broadcast, "direct", 1000, 4, system).executed, WithinRel(3 * 4000.0 / 100, 1e-9));
   CHECK_THAT(call(Collective::broadcast, "binomial_tree", 1000, 4, system).executed,

@@ -1,4 +1,4 @@
-// In virtual time, compares copies between accelerator memory and host memory with plans and closed forms.
+// Compares simulated copies between accelerator memory and host memory with plans and closed forms.
 #include "parallel/plan/plan.hpp"
 #include "parallel/planner/executor.hpp"
 #include "tests/catch.hpp"
@@ -66,7 +66,7 @@ TEST_CASE("copies that take no time leave the time of a step as it is") {
 
 TEST_CASE("on a slow link, a step takes what its copies take") {
   // Activations are written in the forward pass and read in the backward pass. On one rank, all these copies wait for the
-  // link.
+  // link between accelerator and host.
   StepRequest request = placed_step({"dp1", false, false, false, true}, 4);
   request.system.host.offload = 1e5;
   const PredictedStep step = predict_step(request);

@@ -94,7 +94,7 @@ TEST_CASE("the time line has every pass, and leaves what a stage waits empty") {
 }
 
 TEST_CASE("a message costs each stage its time twice per micro-batch, as nothing else can run meanwhile") {
-  const double message = 0.1;  // seconds for 1e9 bytes at 10 GB/s
+  const double message = 0.1;  // the time, in seconds, of 1e9 bytes at 10 GB/s
   const double m = 64, p = 4, all = seconds_of("1f1b", 4, 64, 1, 1'000'000'000);
   CHECK(all == Approx(m * (3 + 2 * message) + (p - 1) * 3).epsilon(0.01));
 }
@@ -129,7 +129,8 @@ TEST_CASE("classes of ranks give the same times as every rank by itself, bit for
     const PredictedStep apart = predict_step(request);
     INFO(word << ", batch " << batch << ": " << folded.ranks.classes.size() << " classes");
     CHECK(apart.ranks.classes.size() == static_cast<std::size_t>(request.plan.layout.ranks()));
-    const bool uneven = word.find("tp3") != std::string::npos;  // every rank has a different position, so none can be folded
+    const bool uneven = word.find("tp3") != std::string::npos;  // every rank has a different position, so no ranks can be
+                                                                // folded into a class
     CHECK((folded.ranks.classes.size() < apart.ranks.classes.size()) != uneven);
     CHECK(folded.seconds == apart.seconds);
     for (std::size_t rank = 0; rank < apart.step.classes.size(); ++rank) {
@@ -140,7 +141,7 @@ TEST_CASE("classes of ranks give the same times as every rank by itself, bit for
   }
 }
 
-// plan_is_measured_test.cpp shows that a real step sends the bytes of its plan. So a simulated step sends the bytes of a
+// plan_is_measured_test.cpp shows that a real step sends the bytes of its plan. So a simulated step sends as many bytes as a
 // real step.
 TEST_CASE("a simulated step sends as many bytes as its plan says") {
   const auto word = GENERATE(as<std::string>{}, "dp8", "dp2.tp2.pp2", "dp2.tp4.sp.z1", "dp4.pp2.v2", "dp2.cp2.tp2",
@@ -166,7 +167,7 @@ TEST_CASE("the same step has the same time, bit for bit, and more bytes at a tim
   const StepRequest request = small_step("dp4.tp2.pp2");
   CHECK(predict_step(request).seconds == predict_step(request).seconds);
   StepRequest crowded = request;
-  crowded.system.network.adapters = 1;  // four ranks share one adapter; before, each had its own
+  crowded.system.network.adapters = 1;  // four ranks share one adapter instead of having one each
   CHECK(predict_step(crowded).seconds > predict_step(request).seconds);
 }
 

@@ -1,4 +1,4 @@
-// Tests that the time of a kernel follows from its shape, as kernel_time.hpp says.
+// Tests that the predicted time of a kernel follows from the kernel's shape, as kernel_time.hpp specifies.
 #include "parallel/planner/kernel_time.hpp"
 
 #include "src/base/error.hpp"
@@ -33,7 +33,7 @@ TEST_CASE("a product takes whole waves of tiles") {
   const double wave = 2.0 * 256 * 128 * 4096 / 1e13;
   CHECK(seconds(system, product_of(2560, 128, 4096)) == Approx(wave).epsilon(approximately));
   const double more = seconds(system, product_of(2816, 128, 4096));
-  CHECK(more > wave * 1.05);  // smaller tiles, or a split of k among units, beat a second wave
+  CHECK(more > wave * 1.05);  // smaller tiles, or a split of k among units, are faster than a second wave
   CHECK(more < wave * 2);
   CHECK(seconds(system, product_of(5120, 1280, 4096)) == Approx(20 * wave).epsilon(approximately));
 }
@@ -47,7 +47,7 @@ TEST_CASE("a tile's ramp, a smaller share of the peak and odd sizes cost time") 
   system.accelerator.products[0].ramp = 4096;
   CHECK(seconds(system, large) == Approx(4 * before).epsilon(approximately));
   system = small_system();
-  CHECK(seconds(system, odd) > 2.5 * before);  // loads of 16 bytes need multiples of 8 elements
+  CHECK(seconds(system, odd) > 2.5 * before);  // loads of 16 bytes need sizes that are multiples of 8 elements
 }
 
 TEST_CASE("no kernel is faster than its bytes, and each takes its time to start") {
@@ -88,7 +88,8 @@ TEST_CASE("attention in parts reads and writes all scores, and computes those th
   const double scores = 16.0 * 1024 * 1024;
   const double apart = seconds(system, attention);
   CHECK(apart > 2 * fused + 4 * scores / 1e12);
-  system.software.fused_softmax_heads = 3;  // 16 is no multiple, so masking, softmax and scaling are separate kernels
+  system.software.fused_softmax_heads = 3;  // 16 heads are not a multiple of 3, so masking, softmax and scaling are separate
+                                            // kernels
   CHECK(seconds(system, attention) == Approx(apart + 26 * scores / 1e12).epsilon(approximately));
   KernelWork backward = attention;
   backward.gradient = true;

@@ -1,5 +1,5 @@
-// Tests that links are shared by max-min fairness. The result must be the same if equal transfers are counted one by one or
-// together.
+// Tests that links are shared by max-min fairness. Equal transfers must get the same rates whether they are counted one by
+// one or together.
 #include "parallel/planner/links.hpp"
 
 #include "tests/catch.hpp"

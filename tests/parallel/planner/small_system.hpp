@@ -4,7 +4,8 @@
 
 namespace chorale::test {
 
-// Hosts of four accelerators. Large products run at 100 TFLOP/s, memory at 1 TB/s, links at 100 and 10 GB/s.
+// Hosts of four accelerators. Large matrix products run at 100 TFLOP/s. The bandwidth is 1 TB/s for memory, and 100 and 10
+// GB/s for links.
 inline System small_system() {
   System system;
   system.accelerator = {.name = "toy", .memory = 80e9, .units = 10, .bandwidth = 1e12};

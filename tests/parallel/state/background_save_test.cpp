@@ -1,4 +1,5 @@
-// A background save stores the state of the moment when the save began. A failed save leaves earlier sets of files intact.
+// Tests background saves. A background save must store the state at the time when the save began. A failed save must leave
+// earlier sets of files intact.
 #include "parallel/state/background_save.hpp"
 
 #include "tests/catch.hpp"

@@ -1,4 +1,4 @@
-// Any damage to a checkpoint on disk is detected, and an older checkpoint is loaded instead.
+// Tests that any damage to a checkpoint on disk is detected, and that an older checkpoint is loaded instead.
 #include <fmt/format.h>
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// Random damage to a checkpoint of three ranks is always detected. The error names the damaged file, and the older set is
-// loaded. MUTATIONS is the number of damaged sets. SEED selects different random damage.
+// Tests that random damage to a checkpoint of three ranks is always detected. The error must name the damaged file, and the
+// older set must be loaded. MUTATIONS is the number of damaged sets. SEED selects different random damage.
 #include <fmt/format.h>
 
 #include "tests/files.hpp"
@@ -75,13 +75,13 @@ class Damage {
     return {file};
   }
 
-  // A manifest of a different step contradicts all files, so the error is allowed to name any of them.
+  // A manifest of a different step contradicts all files, so the error is allowed to name any file.
   std::vector<std::size_t> from_older_set(std::size_t file) {
     const std::vector<std::size_t> damaged = put(file, bytes_in(older_ / names_[file]));
     return file == 0 ? std::vector<std::size_t>{0, 1, 2, 3} : damaged;
   }
 
-  // Flips one bit, or replaces bytes from a random position on.
+  // Flips one bit, or replaces bytes from a random position onward.
   std::string changed(std::string bytes, std::size_t file, std::size_t length) {
     const std::size_t at = below(bytes.size());
     std::uint64_t header = 0;

@@ -61,7 +61,8 @@ TEST_CASE("any layout loads what any layout saved") {
   }
 }
 
-// Memory like that of a device or a file, whose elements are copied to the host and back. Counts the copied bytes.
+// Memory that behaves like device memory or a file: its elements must be copied to the host and back. Counts the copied
+// bytes.
 class Far final : public Memory {
  public:
   Device device() const override { return {Device::Kind::file, 0}; }

@@ -1,5 +1,5 @@
-"""The writer of a checkpoint is killed at every system call, or system calls fail. Then either the complete old or the
-complete new set of files must be loadable."""
+"""Kills the writer of a checkpoint at every system call, or makes system calls fail. Afterwards, the complete old set or
+the complete new set of files must be loadable."""
 import collections
 import os
 import random
@@ -11,13 +11,13 @@ import unittest
 from programs import can_trace, start, tests_run, thorough
 from tally import Tally
 
-# Some architectures have only the calls whose names contain `at`.
+# Some architectures have only the system calls whose names contain `at`.
 calls = ["mkdir", "mkdirat", "write", "fsync", "rename", "renameat", "renameat2", "symlink", "symlinkat", "unlink",
          "unlinkat", "rmdir"]
 must_succeed = {"mkdir", "mkdirat", "write", "fsync", "rename", "renameat", "renameat2", "symlink", "symlinkat"}
 errors = {"ENOSPC": "No space left on device", "EIO": "Input/output error", "EFBIG": "File too large",
           "EDQUOT": "Disk quota exceeded", "EACCES": "Permission denied"}
-# Calls that are allowed to fail in a successful save: output to the terminal, and the rename before an earlier set is
+# System calls that are allowed to fail in a successful save: output to the terminal, and the rename before an earlier set is
 # removed.
 no_harm = r' write\([12],| rename\w*\(.*\.partial"(, 0)?\)'
 steps = [10, 20, 30, 40, 30]  # the order in which the writer saves; the last save replaces the first save of step 30
@@ -66,7 +66,7 @@ class Interruptions(unittest.TestCase):
                 name = f"{call}-{k}"
                 self.write(name, "-e", f"inject=?{call}:signal=KILL:when={k}")
                 if self.runs[name].returncode == 0:
-                    del self.runs[name]  # there was no k-th call
+                    del self.runs[name]  # there was no k-th system call
                     shutil.rmtree(os.path.join(self.folder.name, name))
                     break
         enough = 60 if thorough else 20
@@ -74,8 +74,8 @@ class Interruptions(unittest.TestCase):
         self.check_all()
 
     def test_a_disk_that_refuses_is_no_success(self):
-        """With each error, POINTS random calls of a save fail, and so do all later calls of the same kind. For fsync,
-        sometimes only one call fails. SEED selects different calls."""
+        """With each error, POINTS random system calls of a save fail, and so do all later calls of the same kind. For
+        fsync, sometimes only one call fails. SEED selects different calls."""
         choose = random.Random(int(os.environ.get("SEED", "1")))
         made = collections.Counter(line.split()[1].split("(")[0] for line in self.write("undisturbed"))
         self.assertEqual(self.runs.pop("undisturbed").returncode, 0)
@@ -83,7 +83,7 @@ class Interruptions(unittest.TestCase):
         for error in errors:
             for point in range(int(os.environ.get("POINTS", "4"))):
                 injected = False
-                while not injected:  # draws again if only harmless calls failed
+                while not injected:  # draws again if only calls that are allowed to fail have failed
                     call = choose.choice([call for call in calls if call in must_succeed & made.keys()])
                     k = choose.randint(1, made[call])
                     name, later = f"{error}-{point}", choose.choice(("", "+")) if call == "fsync" else "+"

@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-// In step 2, the rank that holds this copy changes one element of the copy. Returns an error text if the fingerprints are
+// After step 2, the rank that holds this copy changes one element of the copy. Returns an error text if the fingerprints are
 // wrong, otherwise "".
 std::string drifted(const std::string& word, const std::string& tensor, const std::string& copy) {
   const Layout layout = parse_layout(word, 0);

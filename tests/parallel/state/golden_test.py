@@ -1,8 +1,8 @@
-"""Checks that old files stay readable. The test writes a checkpoint and a record in the documented formats, without using
-the program's code. The program must read both files exactly. The program must refuse files of a newer format with an error
-that names both versions.
+"""Checks that old files stay readable. The test writes a checkpoint and a run record in the documented formats, without
+using the program's code. The program must read both files exactly. The program must refuse files of a newer format with an
+error that names both versions.
 
-The state of a model with 4 blocks is cut at random places into the files of 3 ranks. SEED selects different places.
+The state of a model with 4 blocks is split at random indices among the files of 3 ranks. SEED selects different indices.
 """
 import json
 import math
@@ -40,7 +40,7 @@ def shapes():
 
 
 def cuts(length, choose):
-    """Returns random borders from 0 to length."""
+    """Returns random boundaries from 0 to length."""
     at = sorted([0, length, *(choose.randint(0, length) for _ in range(choose.randint(0, 2)))])
     return list(zip(at, at[1:]))
 
@@ -58,7 +58,7 @@ def parts(shape, choose):
 
 
 def write_checkpoint(folder, tensors, choose, number=version):
-    """`tensors` is {name: array of f32}. All data of one tensor on one rank are one entry of the rank's file."""
+    """`tensors` is {name: array of f32}. All data of one tensor on one rank form one entry of the rank's file."""
     ranks = 3
     contents, stored = [{} for _ in range(ranks)], {}
     for name, values in tensors.items():

@@ -1,4 +1,4 @@
-// Tests models with experts in Hugging Face's format, namely Mixtral and Qwen3-MoE.
+// Tests models with experts in the Hugging Face format, namely Mixtral and Qwen3-MoE.
 #include <fstream>
 
 #include "tests/parallel/state/hugging_face_shapes.hpp"
@@ -25,7 +25,7 @@ TEST_CASE("the matrices of experts are exported to where Hugging Face expects th
       return value_in(file, "model.layers.1." + block + name + ".weight", row, column);
     };
     const auto same = [](float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; };
-    // A unit has 3 columns of gate and 3 of up, stored as [gate 3 | up 3]. Column 7 of gate has index 1 in unit 2.
+    // A unit has 3 gate columns and 3 up columns, stored as [gate 3 | up 3]. Gate column 7 has index 1 in unit 2.
     CHECK(same(theirs(std::string(".experts.2.") + gate, 7, 5), ours("expert.2.up", 5, 2 * 6 + 1)));
     CHECK(same(theirs(std::string(".experts.2.") + up, 7, 5), ours("expert.2.up", 5, 2 * 6 + 3 + 1)));
     CHECK(same(theirs(std::string(".experts.1.") + down, 4, 11), ours("expert.1.down", 11, 4)));
@@ -35,7 +35,7 @@ TEST_CASE("the matrices of experts are exported to where Hugging Face expects th
   check(qwen3_moe(), "mlp", "gate_proj", "up_proj", "down_proj", ".gate");
 }
 
-// Rewrites the folder as version 5 of the transformers library would with save_original_format=False.
+// Rewrites the folder in the format that version 5 of the transformers library writes with save_original_format=False.
 void join_experts(const fs::path& folder, const ModelShape& shape, const fs::path& joined) {
   const safetensors::File file(folder / "model.safetensors");
   const std::int64_t f = shape.experts.ffn, h = shape.width, count = shape.experts.count;
@@ -146,7 +146,7 @@ TEST_CASE("the coefficient of the balance loss is converted") {
   ModelShape shape = mixtral();
   shape.layers = 4;
   const std::string config = config_of_shape(shape, DType::f32);
-  CHECK(config.find("\"router_aux_loss_coef\": 0.5,") != std::string::npos);  // 0.25 · 4 blocks / 2 choices
+  CHECK(config.find("\"router_aux_loss_coef\": 0.5,") != std::string::npos);  // 0.25 · 4 blocks / 2 choices per token
   CHECK(config.find("\"output_router_logits\": true") != std::string::npos);
   CHECK(shape_of_config(config, "there/config.json").experts.balance == 0.25);
 }

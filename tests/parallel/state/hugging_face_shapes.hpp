@@ -1,4 +1,4 @@
-// Small models for the tests that import and export Hugging Face's format.
+// Small models for tests that import from and export to the Hugging Face format.
 #pragma once
 #include <cstring>
 
@@ -31,7 +31,7 @@ inline ModelShape mixtral() {
   return shape;
 }
 
-// The heads together are wider than the model, and the first block is dense.
+// The total width of the heads exceeds the model's width, and the first block is dense.
 inline ModelShape qwen3_moe() {
   ModelShape shape = mixtral();
   shape.head = 6;

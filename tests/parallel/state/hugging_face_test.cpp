@@ -56,7 +56,7 @@ TEST_CASE("columns are exported to where Hugging Face expects them") {
   CHECK(value_in(g, "transformer.h.1.attn.c_attn.bias", 0, 16 + 6) == 22);
   CHECK(value_in(g, "transformer.h.0.mlp.c_fc.weight", 7, 11) == 7011);
   // Chorale stores two groups of two query heads. The columns of a group are [q0 q1 k v] with 2 columns each, so group 1
-  // begins at column 8. A feed-forward unit has 3 columns of gate and 3 of up, stored as [gate 3 | up 3].
+  // begins at column 8. A feed-forward unit has 3 gate columns and 3 up columns, stored as [gate 3 | up 3].
   const ModelShape llama = small_dense(ModelFamily::llama);
   export_folder(folder / "llama", llama, numbered(llama), DType::f32);
   const safetensors::File l(folder / "llama" / "model.safetensors");
@@ -126,7 +126,7 @@ TEST_CASE("an unsupported model is refused, and the error names the unsupported 
   CHECK_THAT(refusal("gpt2", "\"n_head\": 4", "\"n_head\": 3"), says("must divide n_embd"));
   CHECK(refusal("gpt2", "gelu_new", "gelu_pytorch_tanh") == "accepted");
   CHECK(refusal("gpt2", "\"attn_pdrop\": 0.0", "\"attn_pdrop\": 0.5") ==
-        "accepted");  // --dropout sets the dropout, not the file
+        "accepted");  // the option --dropout sets the dropout; the file does not
   CHECK_THAT(refusal("gpt2", "\"model_type\": \"gpt2\"", "\"model_type\": \"mamba\""), says("gpt2, llama, mixtral"));
   CHECK_THAT(refusal("llama", "\"silu\"", "\"gelu\""), says("hidden_act"));
   CHECK_THAT(refusal("llama", "\"attention_bias\": false", "\"attention_bias\": true"), says("attention_bias"));

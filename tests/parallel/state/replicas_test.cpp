@@ -1,4 +1,5 @@
-// If a bit flips in one rank's copy of the state, the flip is detected, and the error on all ranks names this rank.
+// Tests the comparison of replicas. A flipped bit in one rank's copy of the state must be detected, and the error on all
+// ranks must name this rank.
 //
 //   FLIPS=100 SEED=7 build/tests_run "a flipped bit in one replica*"
 #include "parallel/state/replicas.hpp"

@@ -26,7 +26,7 @@ inline const std::vector<KnownTensor>& known_tensors() {
   return all;
 }
 
-// Returns 8 bytes. An element uses the first of these bytes, as many as its type needs.
+// Returns 8 bytes. An element of n bytes uses the first n of these bytes.
 inline std::uint64_t known_bits(std::size_t tensor, std::int64_t index, std::int64_t step) {
   return (tensor + 1) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(index) * 0xC2B2AE3D27D4EB4Fu ^
          static_cast<std::uint64_t>(step) << 40 ^ static_cast<std::uint64_t>(step * 77);
@@ -53,8 +53,8 @@ inline std::vector<Part> random_cover(const Shape& shape, std::mt19937& chance) 
   return parts;
 }
 
-// For each element of the part, returns its index in the full tensor. This reference implementation checks every element of
-// the tensor.
+// For each element of the part, returns the element's index in the full tensor. This reference implementation tests every
+// element of the full tensor.
 inline std::vector<std::int64_t> places(const Part& part, const Shape& shape) {
   std::vector<std::int64_t> all;
   for (std::int64_t index = 0; index < elements_of(shape); ++index) {

@@ -1,4 +1,4 @@
-// Tests contiguous memory for activations and gradients. Results, ledger and plan must equal those of a run without
+// Tests contiguous memory for activations and gradients. Results, ledger and plan must be the same as in a run without
 // contiguous memory. All blocks that a step allocates must be in one contiguous arena, without holes.
 #include "parallel/plan/plan.hpp"
 #include "tests/parallel/layouts.hpp"
@@ -43,7 +43,8 @@ TEST_CASE("contiguous memory changes no bit", "[threads]") {
 }
 
 // Messages between stages are freed when the receiver has read them, and experts get a different number of rows in each
-// step. So later requests are allowed to differ from those of the first step, but only with pipelines or experts.
+// step. So with pipelines or experts, later steps are allowed to request different memory than the first step. In all other
+// cases, they are not.
 TEST_CASE("what a step makes lies in one piece without holes, and memory is as planned") {
   for (const Row& row : rows) {
     const Layout layout = parse_layout(row.layout, 0);

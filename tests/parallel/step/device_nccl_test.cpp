@@ -1,4 +1,4 @@
-// Tests training on devices over nccl. The memory of the buckets must be registered with NCCL only once.
+// Tests training on devices with the backend nccl. The memory of the buckets must be registered with NCCL only once.
 #include "collectives/backends/backends.hpp"
 #include "src/memory/pool.hpp"
 #include "tests/collectives/backends/registrations.hpp"

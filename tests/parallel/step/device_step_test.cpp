@@ -8,7 +8,7 @@ using namespace chorale;
 
 namespace {
 
-// With `experts`, every MLP is a layer of experts.
+// With `experts`, every MLP is an expert layer.
 TrainingOptions on(const DevicePlugin& plugin, std::int64_t layers, std::int64_t micro_batch, const Experts& experts = {}) {
   TrainingOptions options = test::small();
   options.shape.layers = layers;

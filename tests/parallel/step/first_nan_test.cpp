@@ -1,11 +1,12 @@
-// If one of several ranks gets a NaN, all ranks must stop with the same error. The error names the origin of the NaN.
+// Tests the search for the first NaN. If a NaN occurs on one of several ranks, all ranks must stop with the same error,
+// which names the origin of the NaN.
 #include "tests/catch.hpp"
 #include "tests/parallel/layouts.hpp"
 
 namespace chorale {
 namespace {
 
-// Returns the error of every rank if, after the first step, rank `spoiled` sets all elements of the parameter to `value`.
+// After the first step, rank `spoiled` sets all elements of the parameter to `value`. Returns the error of every rank.
 std::vector<std::string> said(const char* word, const char* numerics, int spoiled, const std::string& parameter,
                               float value) {
   const Layout layout = parse_layout(word, 0);

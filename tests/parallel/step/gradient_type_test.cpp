@@ -1,6 +1,6 @@
-// Tests gradients that ranks sum and keep in bf16 (--grad-dtype). Each rank adds its micro-batches' gradients in f32 and
-// rounds the sum once. Bytes are compared with closed forms. Every element is compared with a reference that rounds after
-// the same operations. Other cases test losses, offload and refused options.
+// Tests gradients that are summed over ranks and stored in bf16 (--grad-dtype). Each rank adds its micro-batches' gradients
+// in f32 and rounds the sum once. Bytes are compared with closed forms. Every element is compared with a reference that
+// rounds at the same points. Other cases test losses, offload and refused options.
 #include <cmath>
 
 #include "parallel/plan/plan.hpp"
@@ -17,11 +17,12 @@ TrainingOptions options_of(const Layout& layout, std::optional<DType> sums = DTy
   return options;
 }
 
-// The bytes sent with ring algorithms. Each bucket is padded for the ranks that shard it, and Ψ includes the padding.
+// Compares the bytes sent with ring algorithms. Each bucket is padded for the ranks that shard it, and Ψ includes the
+// padding.
 TEST_CASE("ranks send and hold 2 bytes for each bf16 element of a sum, and gathers of values stay as they are") {
   struct Row {
     const char* layout;
-    std::int64_t s, r;  // number of ranks that shard, number of groups
+    std::int64_t s, r;  // number of ranks that shard, and number of groups
   };
   for (const auto& [word, s, r] :
        {Row{"dp2", 2, 1}, {"dp2.z1", 2, 1}, {"dp2.z2", 2, 1}, {"dp2.z3", 2, 1}, {"dp3.z3", 3, 1}, {"dp2.rep2.z3", 2, 2}})
@@ -52,8 +53,8 @@ TEST_CASE("ranks send and hold 2 bytes for each bf16 element of a sum, and gathe
     }
 }
 
-// The bytes of all sums over ranks must halve. This includes sums over tensor ranks, and over the two stages that hold a
-// tied table.
+// The bytes of all gradient sums over ranks must halve, compared with f32. This includes sums over tensor ranks, and over
+// the two stages that hold a tied table.
 TEST_CASE("every sum of gradients over ranks takes half the bytes in bf16") {
   for (const char* word :
        {"dp2.pp2", "dp2.pp2.z1", "dp2.pp2.z3", "dp2.tp2.sp", "dp2.tp2.z3.sp", "dp2.cp2.z2", "dp2.rep2.z1"}) {
@@ -76,7 +77,7 @@ TEST_CASE("every sum of gradients over ranks takes half the bytes in bf16") {
           if (only_gradients && what != Collective::all_gather) {
             CHECK(2 * after == bytes);
             halved += bytes;
-          } else if (axis != "tp") {  // tp also sums activations, cp sums only activations
+          } else if (axis != "tp") {  // the tp axis also sums activations, and the cp axis sums only activations
             CHECK(after == bytes);
           } else {
             CHECK(after <= bytes);
@@ -95,7 +96,7 @@ float rounded(float value) { return bf16(value); }
 
 using Gradients = std::map<std::string, std::vector<float>>;
 
-// Whenever a parameter's gradient is ready, keeps a copy of the sum so far on this rank.
+// When a parameter's gradient is ready, stores a copy of this rank's sum so far.
 class Watching final : public Reducer {
  public:
   Watching(std::unique_ptr<Reducer> inner, Training& training, std::vector<Gradients>& seen)
@@ -122,8 +123,8 @@ class Watching final : public Reducer {
   std::size_t ready_ = 0;
 };
 
-// Returns element i of the sum, computed with the roundings of the ranks. The index order is seen[rank][micro-batch]. Groups
-// of `group` neighboring ranks sum first.
+// Returns element i of the sum, rounded at the same points as on the ranks. `seen` is indexed as seen[rank][micro-batch].
+// Each group of `group` neighboring ranks forms a sum first, and then these sums are added.
 float sum_of(const std::vector<std::vector<Gradients>>& seen, std::size_t group, bool sums_each, const std::string& name,
              std::size_t i) {
   float all = 0;

@@ -1,5 +1,5 @@
-// Tests hpz. ZeRO-3 shards among all replicas, and each group of nearby ranks also keeps a copy of the values for the
-// backward pass. Results must be bit-identical to plain ZeRO-3. The backward pass must gather only among nearby ranks.
+// Tests hpz. ZeRO-3 shards among all replicas, and each group of near ranks also keeps a copy of the values for the backward
+// pass. Results must be bit-identical to plain ZeRO-3. The backward pass must gather only among near ranks.
 #include "tests/parallel/hybrid.hpp"
 
 #include "parallel/plan/plan.hpp"

@@ -1,6 +1,6 @@
-// Tests the offload to a file of the activations that full recomputation keeps. On every kind of layout, results must be
-// bit-identical to a run without offload. Bytes must equal the closed form, the plan and the counts of the file tier. Memory
-// must not grow with the number of blocks.
+// Tests activation offload: full recomputation keeps its activations in a file. On every kind of layout, results must be
+// bit-identical to a run without offload. The transferred bytes must equal the closed form, the plan and the counts of the
+// file tier. Memory use must not grow with the number of blocks.
 #include "parallel/plan/plan.hpp"
 #include "src/tier/file_tier.hpp"
 #include "tests/parallel/layouts.hpp"
@@ -79,14 +79,14 @@ TEST_CASE("activations in a file change no bit of any type, or with all else the
     }
 }
 
-// For each micro-batch, a rank writes and reads the input of each of its blocks once. In an evaluation, it writes and reads
-// nothing. The file holds the inputs of the micro-batches in flight. Under 1f1b, S − s micro-batches are in flight on stage
-// s of S.
+// For each micro-batch, a rank writes and reads the input of each of its blocks once. In an evaluation, the rank writes and
+// reads nothing. The file holds the inputs of the micro-batches in flight. Under 1f1b, S − s micro-batches are in flight on
+// stage s of S.
 TEST_CASE("the bytes of kept inputs are those of the formula, of the plan and of the file") {
   const test::TemporaryFolder folder;
   struct Row {
     const char* layout;
-    std::int64_t parts;  // number of parts of an input, one for each tensor rank
+    std::int64_t parts;  // number of parts into which the tensor ranks divide a block input
     bool partition = false;
   };
   for (const auto& [word, parts, partition] :
@@ -153,8 +153,8 @@ TEST_CASE("memory with activations in a file is as planned") {
   }
 }
 
-// Each additional block keeps one more input for each micro-batch in flight. With a file, only two inputs are in memory.
-// With a pipeline, memory also holds a message at the peak.
+// Each additional block keeps one more input for each micro-batch in flight. With a file, only two block inputs are in
+// memory. With a pipeline, memory also holds a message at the peak.
 TEST_CASE("with activations in a file, the peak of memory does not grow with the number of blocks") {
   for (const auto& [word, in_memory] : {std::pair{"dp1", 2}, std::pair{"dp1.pp2", 3}}) {
     const Layout layout = parse_layout(word, 0);
@@ -167,7 +167,8 @@ TEST_CASE("with activations in a file, the peak of memory does not grow with the
     const TrainingOptions options = recomputing("fast", layout);
     const std::int64_t input = options.batch.micro * options.shape.sequence * options.shape.width * 4;
     INFO(word);
-    CHECK(peak(16, false) == peak(8, false) + 8 * input);  // 8 / S blocks a stage; S micro-batches are in flight on stage 0
+    CHECK(peak(16, false) == peak(8, false) + 8 * input);  // 8 / S blocks per stage; S micro-batches are in flight on stage
+                                                           // 0
     CHECK(peak(16, true) == peak(8, true));
     CHECK(peak(16, false) - peak(16, true) == (16 - in_memory) * input - 2 * FileTier::block);  // page-aligned copies
   }

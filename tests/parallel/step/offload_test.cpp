@@ -1,5 +1,6 @@
-// Tests offload to a file. On every kind of layout, results must be bit-identical to a run without offload. Bytes must equal
-// the closed form, the plan and the counts of the file tier. Memory must equal the plan. Other cases test refused options.
+// Tests offload to a file. On every kind of layout, results must be bit-identical to a run without offload. The transferred
+// bytes must equal the closed form, the plan and the counts of the file tier. Memory use must equal the plan. Other cases
+// test refused options.
 #include "parallel/step/offload.hpp"
 
 #include <numeric>
@@ -83,8 +84,8 @@ TEST_CASE("offloading changes no bit of any type and optimizer, with or without 
       }
 }
 
-// A shard has n elements, including padding, and its values are f32. A step of two micro-batches transfers these bytes, and
-// half as many for gradients in bf16:
+// A shard has n elements, including padding, and its values are f32. A step of two micro-batches transfers the following
+// bytes. For gradients in bf16, it transfers half of the bytes of gradients:
 //
 //              read                                                              written
 //   values     (2·2 + 1)·4n: two passes of two micro-batches, and the update     4n
@@ -124,7 +125,8 @@ TEST_CASE("the bytes of a step are those of the formula, of the plan and of the 
     CHECK(of(made.written, Category::grads) == 2 * size_of(sums) * n);
     CHECK(of(made.read, Category::optimizer) == (compute == DType::f32 ? 8 : 12) * n);
     CHECK(of(made.written, Category::optimizer) == of(made.read, Category::optimizer));
-    const std::int64_t transfers = 40 * std::ssize(run.training.buckets().all());  // each can touch two more blocks in part
+    const std::int64_t transfers = 40 * std::ssize(run.training.buckets().all());  // each transfer can include parts of two
+                                                                                   // more blocks
     CHECK((file.read_bytes() - read >= made.all_read() &&
            file.read_bytes() - read < made.all_read() + transfers * 2 * FileTier::block));
     CHECK((file.written_bytes() - written >= made.all_written() &&

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::int32_t end_of_text = 9;
 
-// Trains one step on two texts of 7 and 9 tokens. Together, the texts fill one sample. In separate samples, each text is
-// followed by padding. Padding tokens are not targets, and tokens of the text do not attend to them, because attention is
-// causal.
+// Trains one step on two texts of 7 and 9 tokens. If `together` is true, the texts fill one sample. In separate samples,
+// each text is followed by padding. Padding tokens are not targets, and tokens of the text do not attend to them, because
+// attention is causal.
 StepResult step_on(const TrainingOptions& options, bool together) {
   HostMemory host;
   SystemClock clock;
@@ -92,7 +92,8 @@ TEST_CASE("packed samples, some of whose ranks have no targets, have the bits of
   }
 }
 
-// The first of two contiguous ranks has the first half of a sample, so all targets of this rank are early and masked.
+// With a contiguous partition, the first of two ranks has the first half of a sample. So all targets of this rank are early
+// targets, which are masked.
 TEST_CASE("samples of one document, of which one context rank has no targets, have the bits of one rank", "[threads]") {
   const auto options_of = [](const Layout& layout, const ContextScheme& scheme) {
     TrainingOptions options = test::options_for("exact", layout);

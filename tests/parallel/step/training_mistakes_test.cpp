@@ -1,4 +1,4 @@
-// Tests training on one rank. Errors must name their origin, and invalid options must be refused.
+// Tests training on one rank. Errors must name the cause, and invalid options must be refused.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -42,7 +42,7 @@ TEST_CASE("the error for a NaN names its origin") {
           CHECK(what.find("step 3") != std::string::npos);
           CHECK(what.find(layer) != std::string::npos);
         }
-        if (compute == DType::bf16) CHECK(run.state() == before);  // the failed step has not changed the masters
+        if (compute == DType::bf16) CHECK(run.state() == before);  // the failed step has not changed the master weights
       }
 }
 

@@ -106,7 +106,8 @@ TEST_CASE("weight decay applies only to matrices") {
 }
 
 // To first order, a step of plain SGD lowers the mean loss by rate·‖g‖². A wrong factor in g (tokens, micro-batches, loss
-// scale) would change the loss by that factor, but ‖g‖² by its square. Adam and clipping would hide the factor.
+// scale) would scale the loss change by the factor, but ‖g‖² by the square of the factor. Adam and clipping would hide the
+// factor.
 TEST_CASE("the gradient is that of the mean loss over the tokens that count") {
   for (const auto& [numerics, compute, rate, tolerance] :
        {std::tuple{"fast", DType::f64, 1e-4, 1e-2}, {"exact", DType::f32, 1e-3, 0.05}})

@@ -1,6 +1,6 @@
 // Tests the times at which the optimizer updates (updates.hpp). On every kind of layout, with and without offload,
-// overlapped and speculative updates must be bit-identical to updates after the norm. Delayed updates must follow their
-// recurrence bit for bit. Bytes and memory must be as planned.
+// overlapped and speculative updates must be bit-identical to updates after the norm. Delayed updates must be bit-identical
+// to their recurrence. Transferred bytes and memory use must be as planned.
 #include "parallel/step/updates.hpp"
 
 #include "parallel/plan/plan.hpp"
@@ -15,7 +15,7 @@
 namespace chorale {
 namespace {
 
-// Every token counts, except in step `masked`. With 0, all tokens count in all steps.
+// Every token counts in the loss, except in step `masked`. If `masked` is 0, all tokens count in all steps.
 ReadSamples counted_samples(const TrainingOptions& o, std::int64_t masked = 0) {
   return [read = test::samples_of(o.shape), batch = o.batch.global, masked](std::int64_t first, std::int64_t samples,
                                                                             const SampleRows& rows) {
@@ -196,7 +196,7 @@ TEST_CASE("delayed updates are the same on all layouts in exact numerics, and a 
   save_checkpoint(sets, metadata_of(half.training, ""), state_to_save(half.training));
   resume(rest.training, Checkpoint::open(sets, log));
   CHECK((whole.steps(4).seen.prints.back() == rest.steps(2).seen.prints.back()));
-  options.update = UpdateTime::after;  // continues with the saved masters
+  options.update = UpdateTime::after;  // continues with the saved master weights
   test::Run plain(options, Mesh(parse_layout("dp1.z3", 1)), host);
   resume(plain.training, Checkpoint::open(sets, log));
   plain.steps(1);

@@ -8,7 +8,8 @@
 namespace chorale::zoo {
 namespace {
 
-constexpr std::int64_t evaluated_samples = 7;  // in the evaluation of models with experts after the first step
+constexpr std::int64_t evaluated_samples = 7;  // number of samples in the evaluation after the first step, for models with
+                                               // experts
 
 double relative(double right, double other) { return std::abs(other - right) / right; }
 
@@ -52,7 +53,7 @@ Finding look_at_plan(const Watched& watched, const Expected& expected) {
   return bytes.empty() ? Finding{} : Finding{"memory", bytes};
 }
 
-// Returns the name of the first quantity that differs, without values. `what` is a text returned by difference().
+// Returns the name of the first quantity that differs, without its values. `what` is a text returned by difference().
 std::string quantity_of(const std::string& what) {
   if (what.find('@') != std::string::npos) return "copies";
   if (what.starts_with("moment")) return "moments";

@@ -32,27 +32,27 @@ struct Expected {
 };
 
 struct Finding {
-  std::string cell;     // the cell in a table, such as "step 2"; empty: no alarm
+  std::string cell;     // the cell in a table, such as "step 2"; if it is empty, there is no alarm
   std::string details;  // text for the user
-  double margin = 1;    // distance of the nearest deviation from the tolerance, divided by the tolerance
+  double margin = 1;    // distance between the tolerance and the nearest deviation, divided by the tolerance
 };
 
 struct Detector {
   const char* name;
   Finding (*look)(const Watched& watched, const Expected& expected);
 };
-inline constexpr std::size_t proof = 4, how_many = 5;  // proof: the index of the last detector
+inline constexpr std::size_t proof = 4, how_many = 5;  // `proof` is the index of the last detector
 extern const std::array<Detector, how_many> detectors;
 using Findings = std::array<Finding, how_many>;
 
-// The options of a run for this mistake, before the mistake is made. On one rank, the whole batch is one micro-batch.
+// The options of a run for this mistake, before the mistake is applied. On one rank, the complete batch is one micro-batch.
 TrainingOptions options_of_one_rank(const Mistake& mistake);
 TrainingOptions options_in(const Layout& layout, const Mistake& mistake);
 // Trains on a layout for `steps` steps and applies all detectors to the run. `one_rank` must have trained for at least as
 // many steps. The result of a detector is the finding of the first rank with an alarm.
 Findings findings_in(const Layout& layout, const Mistake& mistake, bool mistaken, test::Seen one_rank, int steps);
 
-// The largest relative difference between two loss curves.
+// The maximum relative difference between two loss curves.
 double loss_difference(const test::Seen& a, const test::Seen& b);
 
 }  // namespace chorale::zoo

@@ -7,8 +7,9 @@
 namespace chorale::zoo {
 namespace {
 
-// Experts that are divided among ranks get gradients with a wrong factor. There are two possible causes: the code uses a
-// rank's number of tokens in place of a replica's, or it assumes that all ranks of a replica have copies of all experts.
+// Experts that are divided among ranks get gradients with a wrong factor. There are two possible causes: the code uses the
+// number of tokens on a rank instead of the number of tokens in a replica, or it assumes that all ranks of a replica have
+// copies of all experts.
 template <bool larger>
 struct ScaledExperts : Before {
   using Before::Before;
@@ -21,7 +22,7 @@ struct ScaledExperts : Before {
   }
 };
 
-// The forward passes of an evaluation change the biases of experts, too.
+// With this mistake, the forward passes of an evaluation also change the biases of experts.
 struct MovesAlways final : WrappingLayer {
   using WrappingLayer::WrappingLayer;
   Tensor forward(const Tensor& x, Context& context) override {

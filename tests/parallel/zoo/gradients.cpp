@@ -8,7 +8,7 @@
 namespace chorale::zoo {
 namespace {
 
-// The gradient is three times too large, as if the division by the number of replicas were missing. In pipelines, such a
+// The gradient is three times too large, as if the division by the number of replicas were missing. In pipelines, the wrong
 // factor is often the number of micro-batches.
 struct TooLarge : Before {
   using Before::Before;
@@ -49,7 +49,8 @@ struct LastAlone : Before {
   std::map<const Parameter*, std::vector<std::int64_t>> own_;
 };
 
-// Counts unmasked targets in the newest micro-batch on this rank, in the step so far on this rank, and in the whole batch.
+// Counts unmasked targets in the newest micro-batch on this rank, in the step so far on this rank, and in the complete
+// batch.
 struct CountsTargets : Before {
   CountsTargets(Run& to, std::unique_ptr<Reducer> before) : Before(to, std::move(before)) {
     to.read = [this, read = to.read](std::int64_t first, std::int64_t samples, const SampleRows& rows) {
@@ -74,8 +75,8 @@ struct CountsTargets : Before {
   std::int64_t newest = 0, own = 0, all = 0, micro_batches = 0;
 };
 
-// Each replica, or each rank of a replica that splits sequences, takes the mean over its own tokens. These means are then
-// averaged. The result is correct only if all means are over the same number of unmasked tokens.
+// Each replica, or each rank of a replica that splits sequences, takes the mean over its own tokens. The means are then
+// averaged over ranks. The average is correct only if all ranks have the same number of unmasked tokens.
 struct LocalMeans : CountsTargets {
   using CountsTargets::CountsTargets;
   void ready(const Parameter& p) override {
@@ -92,7 +93,7 @@ struct LocalMeans : CountsTargets {
   std::map<const Parameter*, std::int64_t> seen_;
 };
 
-// The same mistake for micro-batches. The gradient is the average of the means of the micro-batches.
+// The same mistake as LocalMeans, but for micro-batches. The gradient is the average of the micro-batches' means.
 struct MeansOfMicroBatches : CountsTargets {
   using CountsTargets::CountsTargets;
   void begin(std::int64_t count) override {
@@ -113,7 +114,7 @@ struct MeansOfMicroBatches : CountsTargets {
   std::map<const Parameter*, std::vector<std::int64_t>> sums_;
 };
 
-// The gradients of micro-batches are added in bf16, so sums keep only eight bits.
+// The gradients of micro-batches are added in bf16, so sums have only eight significant bits.
 struct SumsOfEightBits : Before {
   using Before::Before;
   void ready(const Parameter& p) override {

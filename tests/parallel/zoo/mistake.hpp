@@ -22,7 +22,7 @@ using test::Run;
 struct Mistake {
   const char* about;
   std::vector<const char*> layouts;  // docs/bug_zoo.md shows the first layout
-  const char* proof;                 // part of the proof's message on every layout
+  const char* proof;                 // on every layout, the proof's message must contain this text
   // Sets options of both the correct run and the run with the mistake.
   void (*setting)(TrainingOptions&) = [](TrainingOptions&) {};
   // Makes the mistake on one rank, either in the options or in the run before the first step.
@@ -73,7 +73,7 @@ void wrap_blocks(TrainingOptions& options, const Mesh&) {
   options.build = with_blocks_in<Wrapped>;
 }
 
-// Full recomputation that also counts the choices of experts in the repeated forward pass. Derived mistakes change the
+// Full recomputation with a mistake: the repeated forward pass also counts expert choices. Derived mistakes change the
 // context of the repeated pass.
 struct Recomputation : WrappingLayer {
   using WrappingLayer::WrappingLayer;

@@ -27,7 +27,7 @@ TEST_CASE("with Adam, a gradient that is too large shows in the norm but not in 
         }) == "");
 }
 
-// f16 gradients overflow on one rank only. The other ranks do not see these gradients.
+// f16 gradients overflow on only one rank. The other ranks do not see these gradients.
 TEST_CASE("all ranks skip a step in which one rank overflows", "[threads]") {
   struct Overflows : Before {
     using Before::Before;
@@ -55,8 +55,8 @@ TEST_CASE("all ranks skip a step in which one rank overflows", "[threads]") {
   }
 }
 
-// If an account computes bytes from the size of the world instead of the group, the bytes are wrong by a factor. The correct
-// bytes are those of a ring on the group's ranks.
+// If an account used the number of all ranks instead of the group's size, its byte counts would be wrong by a factor. The
+// correct counts are the bytes of a ring on the group's ranks.
 TEST_CASE("an axis counts the bytes that a ring of its own ranks sends, not a ring of the world", "[threads]") {
   for (const char* word : {"dp4.tp2", "dp2.tp2", "dp2.tp2.z1", "dp3.pp2.z1", "dp2.tp2.pp2"}) {
     INFO(word);

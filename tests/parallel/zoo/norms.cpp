@@ -4,7 +4,7 @@
 namespace chorale::zoo {
 namespace {
 
-void clipped(TrainingOptions& o) { o.optimizer.clip = 0.1; }  // in every step
+void clipped(TrainingOptions& o) { o.optimizer.clip = 0.1; }  // clips in every step
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Mistakes of context ranks, which divide the tokens of sequences.
+// Mistakes in context parallelism, in which ranks divide the tokens of sequences.
 #include "parallel/context/sequence_order.hpp"
 #include "tests/parallel/zoo/mistake.hpp"
 
@@ -69,7 +69,7 @@ struct OneDocument : Around {
   }
 };
 
-// Gradients of keys arrive from other ranks, but are not added to this rank's gradients of keys.
+// Key gradients from other ranks are not added to this rank's key gradients.
 struct LostHop : Around {
   using Around::Around;
   Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {

@@ -1,4 +1,4 @@
-// Mistakes in the update of weights. They concern shards, optimizer states, learning rates and resumed runs.
+// Mistakes in the update of weights. The mistakes concern shards, optimizer states, learning rates and resumed runs.
 #include <algorithm>
 
 #include "tests/parallel/zoo/mistake.hpp"
@@ -96,7 +96,8 @@ struct OldSecondaryShards final : OldValues {
   }
 };
 
-// A resumed run reads this rank's shards but does not gather the rest. So all other values are still those of a new model.
+// A resumed run reads this rank's shards but does not gather other ranks' shards. So all other values are still the initial
+// values of a new model.
 void resume_without_gathering(Run& run) {
   const auto all_values = [&] {
     std::vector<std::vector<float>> all;

@@ -3,8 +3,8 @@
 //
 //   ZOO_TABLE=docs/bug_zoo.md build/tests_run "the proof catches*"
 //
-// A mistake that the proof did not catch would also pass the tests of layouts. One known mistake, label smoothing over a
-// shard of the vocabulary, is left out, because Chorale has no label smoothing.
+// A mistake that the proof did not catch would also pass the layout tests. One known mistake, label smoothing over a
+// vocabulary shard, is omitted, because Chorale has no label smoothing.
 #include <fmt/ranges.h>
 
 #include "src/base/text.hpp"
@@ -20,7 +20,7 @@ constexpr int steps_of_table = 12, steps_of_others = 2;
 // `make test` applies the detectors only to every fourth mistake, and checks the row of this mistake on the page.
 bool has_all() { return test::thorough() || !test::environment("ZOO_TABLE", "").empty(); }
 
-// Correct runs that several mistakes are compared with. Each run is made only once.
+// Correct runs, which are compared with runs with mistakes. Each correct run is executed only once.
 class RightRuns {
  public:
   const test::Seen& on_one_rank(const Mistake& mistake) {
@@ -59,7 +59,7 @@ std::vector<std::string> with_detectors(std::vector<std::string> before, const s
   return before;
 }
 
-// The number of mistakes that each detector catches, and the number that only the proof catches.
+// The number of mistakes that each detector catches, and the number of mistakes that only the proof catches.
 struct Counts {
   int mistakes = 0, alone = 0;
   std::array<int, how_many> caught{};
@@ -96,7 +96,7 @@ struct Section {
   std::string text() const { return heading() + "\n" + table_of(with_detectors({"mistake", "layout"}), rows); }
 };
 
-// Returns where a section begins on the page, and the section's length.
+// Returns the index on the page at which a section begins, and the section's length.
 std::pair<std::size_t, std::size_t> place_of(const std::string& heading, const std::string& page) {
   const std::size_t begins = page.find(heading);
   REQUIRE(begins != std::string::npos);
@@ -136,7 +136,8 @@ Section shown(const char* title, const std::vector<Mistake>& mistakes, RightRuns
       CHECK_THAT(found[proof].details, Catch::Contains(mistake.proof));
       if (!in_table) continue;
       section.add(mistake, found);
-      for (const Finding& finding : found) CHECK(finding.margin > 0.03);  // so that the table is equal on every machine
+      // With a smaller margin, the table could differ between machines.
+      for (const Finding& finding : found) CHECK(finding.margin > 0.03);
     }
   }
   return section;

@@ -78,7 +78,7 @@ inline void load_turned(std::uint32_t (&m)[4], const void* row) {
   for (int i = 0; i < 4; ++i) m[i] = at(i, 2 * t) | at(i, 2 * t + 1) << 16;
 }
 
-// The data of a copy arrives at once, or only at the wait (see block.hpp).
+// The data of a copy arrives immediately, or only at the wait (see block.hpp).
 inline void copy_pack_later(void* to, const void* from, bool wanted) {
   emulation::require_sixteen(to);
   emulation::require_sixteen(from);
