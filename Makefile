@@ -30,12 +30,12 @@ device    = $(wildcard /dev/nvidiactl /dev/dxg)
 mpicxx   := OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 threads  := $(if $(filter thread,$(SANITIZE)),-DWITH_THREAD_SANITIZER -Wno-unknown-pragmas,-fopenmp)
-# GCC 12 warns falsely of overlaps in std::string and fmt. -Wno-psabi: vectors are returned only within one program.
-quirks   := -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-psabi $(SANITIZE:%=-Wno-maybe-uninitialized)
-# GCC 12.2 miscompiles 32-byte constants whose halves differ, such as {5, 5, 0, 0}; 16-byte moves avoid the bug. GCC is a
-# tenth faster if it collects garbage only above 800 MB. The largest compilation then needs 930 MB instead of 700.
-gcc_only := -mmove-max=128 -mstore-max=128 --param ggc-min-heapsize=800000
-quirks   += $(shell $(CXX) $(gcc_only) -E -x c++ /dev/null >/dev/null 2>&1 && echo '$(gcc_only)' || echo -w)
+# Flags that the compiler does not know are left out. GCC 12 warns falsely of overlaps in std::string and fmt. GCC 12.2
+# miscompiles 32-byte constants whose halves differ, such as {5, 5, 0, 0}; 16-byte moves avoid the bug. GCC is a tenth
+# faster if it collects garbage only above 800 MB. The largest compilation then needs 930 MB instead of 700.
+quirks   := $(shell for flag in -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-psabi -mmove-max=128 \
+              -mstore-max=128 --param=ggc-min-heapsize=800000 $(SANITIZE:%=-Wno-maybe-uninitialized); do \
+              $(CXX) -Werror $$flag -E -x c++ /dev/null >/dev/null 2>&1 && echo $$flag; done)
 # GCC vectorizes loops over floats only if errno and traps are ignored. Unlike -ffast-math, this changes no bit of a result.
 # Only the source fuses a product and a sum, by fma. So the bits of a row do not depend on where a loop is split.
 common    = -std=c++20 -march=$(ARCH) -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra \
@@ -70,10 +70,10 @@ pairs    := $(filter-out $(addprefix %:,$(changed)),$(if $(BUNDLES),$(shell \
 bundles  := $(addprefix $B/,$(sort $(filter-out %.cpp,$(subst :, ,$(pairs)))))
 units    := $(patsubst %.cpp,$B/%.o,$(filter-out $(subst :, ,$(pairs)),$(sources))) $(bundles:=.o)
 # Compute loops (`hot`) keep -O3 with a sanitizer, because a vector needs one check where single elements need many. Other
-# sources (`cold`) are compiled with -O1 even without one: the build takes a tenth less time, and runs are no slower.
+# sources (`cold`) are compiled with -O1 unless you set CXXFLAGS: the build takes a tenth less time, and runs are no slower.
 effort    = $(if $(filter $(addprefix $B/,experiments/% parallel/% src/base/% src/record/% src/json/% tests/%),$@),cold,hot)
 hot      := $(if $(SANITIZE),-O3)
-cold     := $(if $(filter -O3,$(CXXFLAGS)),-O1)
+cold     := $(if $(filter-out file,$(origin CXXFLAGS))$(SANITIZE),,-O1)
 pch      := $(if $(BUNDLES),$B/hot.hpp.gch $B/cold.hpp.gch)
 # Loops without ThreadSanitizer (race_marks.hpp). They are linked last, so that the linker prefers copies that it watches.
 loops    := $(if $(filter thread,$(SANITIZE)),$(patsubst %,$B/src/math/%.o,attention attention_backward \
@@ -100,8 +100,8 @@ plugin_mark = "$(shell cat $(call below,hpp,src collectives) | sha256sum | head 
 # ── targets ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Each starts make again, because `setup` may have installed libraries that were missing when this Makefile was read. A dry
 # run counts the build steps (`steps`); before it, `make written` makes what a dry run cannot: the stamps and bundles.
-worked   := all program tests library examples run test test-all chaos fuzz fuzzer bench experiments published report data \
-            install gpu-bundle testable
+worked   := all program tests library examples run check test test-all chaos fuzz fuzzer bench experiments published report \
+            data install gpu-bundle testable
 $(worked): setup
 	+@$(MAKE) written || exit; steps=$$($(MAKE) -n V= always= steps=1 do-$@ 2>/dev/null | grep -c "printf '\["); \
 	$(MAKE) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) steps=$$steps do-$@
@@ -121,6 +121,7 @@ do-run: do-program  ## compare strategies on NP ranks (4): speed and memory, as 
 	@MPIRUN='$(MPIRUN)' experiments/tools/miniature '$(BUDGET)' $B/chorale $(launch) -n $(NP) $B/chorale compare $(suite)
 do-testable: $B/chorale $B/tests_run do-library $(plugin) $B/emulated/chorale_cuda.so
 do-test: do-testable; @$(run_tests)  ## run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python
+do-check: do-testable; @TEST_QUICK=yes $(run_tests)  ## run the tests that took less than a second in the last `make test`
 do-test-all: do-testable $(if $(SANITIZE),,thread.sanitized address,undefined.sanitized)
 do-test-all:; @TEST_ALL=yes $(run_tests)  ## run tests with every combination and more repetitions, and with each sanitizer
 %.sanitized:; +@$(elsewhere) SANITIZE=$* tests
@@ -134,8 +135,7 @@ do-fuzz:  ## feed mutated inputs to every parser, under clang's sanitizers: MINU
 	@/usr/bin/python3 tests/fuzz/run.py build/fuzz/fuzz $(or $(MINUTES),2) $(TARGET)
 do-fuzzer: $B/fuzz
 do-bench: do-tests; @$B/tests_run '[!benchmark]'  ## time the parts: kernels, random numbers, recorder
-peers:  ## build the programs that time the MPI libraries' own collectives
-peers: $(foreach mpi,openmpi mpich,$(if $(shell command -v mpicxx.$(mpi)),build/peers/$(mpi)))
+peers: $(foreach mpi,openmpi mpich,$(if $(shell command -v mpicxx.$(mpi)),build/peers/$(mpi)))  ## build timers of MPI itself
 build/peers/%: experiments/peers/mpi_native.cpp; $(call quiet,c++) mpicxx.$* -O3 -march=$(ARCH) -std=c++20 -Wall $< -o $@
 do-experiments: do-program  ## run every suite in experiments/suites/*.toml, except those for several hosts
 	@for suite in $$(grep -L tools/hosts experiments/suites/*.toml); do \

@@ -1,23 +1,25 @@
-// Counts of the tokens' expert choices in one training step. For each block of experts, the counts say how many tokens chose
-// each expert, including choices that were dropped later. They also say how many choices were dropped.
+// Counts how often tokens choose each expert in one training step. Each transformer block with experts has one count per
+// expert: the number of tokens that chose the expert, including choices that were dropped later. The last count of the block
+// is the number of dropped choices.
 //
 //   E = 4                 expert 0   1   2   3   dropped
 //   block of experts 0          61  70  66  59         0       every row: E + 1 integers; the first E add up to the step's
 //   block of experts 1          90  31  12 123        27       tokens × k
 //
 // During the step, a rank counts the choices of its own tokens in its own blocks. Then Training sums the counts over ranks,
-// in the same reduction as the loss (parallel/step/batch_totals.hpp), so every rank knows the counts of all blocks. Tensor
-// ranks route the same tokens, so only one of them contributes its counts. The sums are integers, so they are the same on
-// every layout.
+// in the same reduction as the loss (parallel/step/batch_totals.hpp), so every rank knows the counts of all blocks. All
+// tensor-parallel ranks route the same tokens, so only one of these ranks contributes its counts. The sums are integers, so
+// they are the same on every layout.
 //
 // Each tensor rank routes tokens independently. If two tensor ranks chose different experts for a token, the sum of the
-// token's outputs would be wrong, and no error would occur. All tensor ranks make the same choices if x and the router's
-// weights are bit-identical on them. Chorale's own algorithms give bit-identical sums to all ranks
-// (tests/collectives/call/values_test.cpp). A library's own algorithm may give different results to different ranks. With
-// fast numerics, sums over the dp axis may also round differently if different tensor ranks use different algorithms for
-// these sums. As a check, one more word is summed. Tensor rank 0 of T contributes (T − 1) · checksum of its counts, and
-// every other tensor rank contributes −checksum. The checksum words sum to 0 if all tensor ranks have the same counts.
-// Checksums have 24 bits, so their sums in f64 are exact.
+// token's outputs would be wrong, and no error would occur. All tensor ranks make the same choices if the layer's input and
+// the router's weights are bit-identical on all of these ranks. Chorale's own algorithms give bit-identical sums to all
+// ranks (tests/collectives/call/values_test.cpp). An algorithm inside MPI or NCCL can give different results to different
+// ranks. With fast numerics, sums over the dp axis can also round differently if tensor ranks use different algorithms for
+// these sums. As a check, one more element, the checksum word, is added to the sum over ranks. With T tensor ranks, tensor
+// rank 0 contributes T − 1 times the checksum of its counts. Every other tensor rank contributes the negative checksum of
+// its counts. The checksum words sum to 0 if all tensor ranks have the same counts. Checksums have 24 bits, so their sums in
+// f64 are exact.
 //
 // Only the first forward pass of a training step counts choices. Context::choices is null in evaluations, in generation and
 // when a block is recomputed.
@@ -29,6 +31,8 @@
 #include <vector>
 
 #include <chorale/model.hpp>
+
+#include "src/base/hash.hpp"
 
 namespace chorale {
 
@@ -45,7 +49,7 @@ struct ChoiceCounts {
     return std::span(numbers).subspan(first(block), length() - 1);
   }
   std::int64_t dropped(std::int64_t block) const { return numbers[first(block) + length() - 1]; }
-  double dropped_share() const {  // as a fraction of all choices in all blocks
+  double dropped_share() const {  // dropped choices as a fraction of all choices, over all blocks
     std::int64_t all = 0, lost = 0;
     for (std::int64_t block = 0; block < blocks(); ++block) {
       const auto here = chosen(block);
@@ -75,10 +79,7 @@ struct ChoiceCounts {
  private:
   std::int64_t checksum() const {
     std::uint64_t hash = 0;
-    for (const std::int64_t number : numbers) {
-      hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9E3779B97F4A7C15u;
-      hash ^= hash >> 32;
-    }
+    for (const std::int64_t number : numbers) hash = hash_with(hash, static_cast<std::uint64_t>(number));
     return static_cast<std::int64_t>(hash >> 40);
   }
   std::size_t length() const { return static_cast<std::size_t>(experts + 1); }

@@ -7,7 +7,10 @@ namespace chorale {
 class Sequence final : public Layer {
  public:
   explicit Sequence(std::string name) : name_(std::move(name)) {}
-  Sequence& add(LayerPointer layer) { return layers_.push_back(std::move(layer)), *this; }
+  Sequence& add(LayerPointer layer) {
+    layers_.push_back(std::move(layer));
+    return *this;
+  }
   std::vector<LayerPointer>& layers() { return layers_; }  // strategies wrap and replace these layers
 
   const std::string& name() const override { return name_; }

@@ -206,6 +206,8 @@ def commas(file, lines):
         if whole and (found := joined.fullmatch(bare)) and all(re.search(r"=|\+\+|--|§$", part)
                                                                for part in found[1].split(", ")):
             yield number, "a comma joins two statements: write two"
+        elif whole and re.search(r"\breturn [^;{}]*, [^;{}]*;", re.sub(r"<[^<>;]*>", "", bare)):
+            yield number, "a comma joins a statement and a result: write two statements"
 
 
 def text(file, lines):

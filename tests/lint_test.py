@@ -1,4 +1,4 @@
-"""Tests the linter: each rule reports every violation and nothing else."""
+"""Tests the linter. Each of its rules must report every violation and nothing else."""
 import os
 import re
 import tempfile
@@ -134,10 +134,16 @@ class Lint(unittest.TestCase):
                      "ranks[i] += x, page->n++;", 'write("a, b"), close();']:
             found = self.complaints(src__base__a_cpp=f"void f() {{\n  {line}\n}}\n")
             self.assertIn("src/base/a.cpp:2: a comma joins two statements", found, line)
+        for line in ["return a = 1, b;", "return p->n += f(1, 2), *this;", "auto set = [&] { return a.b[1] = 2, true; };",
+                     "return f(a), b;"]:
+            found = self.complaints(src__base__a_cpp=f"int f() {{\n  {line}\n}}\n")
+            self.assertIn("src/base/a.cpp:2: a comma joins a statement and a result", found, line)
         for line in ["int a = 1, b = 2;", "double a = 1, b = f(2);", "for (int i = 0, j = 1; i < 2; ++i, ++j) f();",
                      "f(a, g(b));", "a, b, c;", "std::map<int, int> a{{1, 2}};",
                      'require(x == y, "{}, {}", x, y);', "A(int b) : b_(b), c_(b) {}",
-                     "call(a,\n       b = 2, c = 3);", "double a = 1,\n         b = 2, c = 3;", "const auto [a, b] = f();"]:
+                     "call(a,\n       b = 2, c = 3);", "double a = 1,\n         b = 2, c = 3;", "const auto [a, b] = f();",
+                     "return {.a = 1, .b = 2};", "return std::pair<int, int>(a, b);",
+                     "return [a = 1, b = 2] { return a; };"]:
             self.assertEqual(self.complaints(src__base__a_cpp=f"void f() {{\n  {line}\n}}\n"), "", line)
 
     def test_nothing_unknown_stands_at_the_root(self):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs every test and ends with the line `N passed, N failed, N skipped`.
 
-   tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, and with TEST_ALL set by `make test-all`
+   tests/run.py BUILD LAUNCH [SANITIZER]      called by `make test`, with TEST_QUICK set by `make check`, with TEST_ALL
+                                              set by `make test-all`
 
 Cases come in groups: those without a launcher, those for ranks under mpirun, and those in Python, which start the
 programs from outside. A test program gets its cases in TEST_CASES and reports progress in TEST_JOURNAL. When a case crashes
@@ -10,6 +11,9 @@ or hangs, it has failed, its program is ended, and another process runs the rema
 `make test-all` adds C++ cases with each sanitizer, more numbers of ranks and hosts, the cases that say
 `only_in_test_all("why")`, and all of the lists of which `make test` takes a sample (tests/sample.hpp, `sample` in
 tests/programs.py).
+
+`make check` leaves out the cases whose last run took more than a second of processor time: a sixth of the cases, but nine
+tenths of the time. In a new clone it runs all cases.
 
 Enough programs run at the same time to keep all processors busy. A program under mpirun counts once per rank. Programs with
 the most ranks start first. Each group's line ends with its processor seconds, which change less on a busy machine than wall
@@ -116,15 +120,20 @@ def attempt(group, cases):
 
 
 class Runner:
-    def __init__(self):
+    def __init__(self, slow=frozenset()):
         self.change, self.free, self.jobs, self.groups = threading.Condition(), processors, [], []
+        self.slow, self.left = slow, 0  # the (group, case) pairs to leave out, and how many were left out
 
     def add(self, group):
         self.groups.append(group)
         portions = group.divided()
         if not portions:
             group.results["(the list of its cases)"] = "failed", 0.0, 0.0
-        self.jobs += [(group, cases) for cases in portions]
+        for cases in portions:
+            quick = [case for case in cases if (group.name, case) not in self.slow]
+            self.left += len(cases) - len(quick)
+            if quick:
+                self.jobs.append((group, quick))
 
     def run(self):
         self.jobs.sort(key=lambda job: -job[0].ranks)
@@ -184,6 +193,15 @@ def groups_on_hosts(tests, environment, launch):
 
 def thorough():
     return bool(os.environ.get("TEST_ALL"))
+
+
+def last_times(file):
+    """Returns the last seconds and processor seconds of each (group, case) pair. The list is empty in a new build folder."""
+    if not os.path.exists(file):
+        return {}
+    with open(file, newline="") as lines:
+        return {(row["group"], row["case"]): (float(row["seconds"]), float(row["processor_seconds"]))
+                for row in csv.DictReader(lines)}
 
 
 def all_groups(build, launch, sanitizer):
@@ -250,8 +268,9 @@ def groups(build, launch, sanitizer):
 
 
 if __name__ == "__main__":
-    began = time.monotonic()
-    runner = Runner()
+    began, times = time.monotonic(), f"{sys.argv[1]}/test_times.csv"
+    before = last_times(times) if os.environ.get("TEST_QUICK") else {}
+    runner = Runner({name for name, (_, computed) in before.items() if computed > 1})
     for group in all_groups(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""):
         runner.add(group)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -264,15 +283,19 @@ if __name__ == "__main__":
     rows = [(seconds, computed * group.ranks, group.name, case) for group in runner.groups
             for case, (_, seconds, computed) in group.results.items()]
     slowest = sorted(rows, reverse=True)
-    times = f"{sys.argv[1]}/test_times.csv"
+    for _, _, *name in rows:
+        before.pop(tuple(name), None)
     with open(times, "w", newline="") as file:
-        csv.writer(file).writerows([("seconds", "processor_seconds", "group", "case"), *slowest])
+        csv.writer(file).writerows([("seconds", "processor_seconds", "group", "case"), *slowest,
+                                    *((*took, *name) for name, took in before.items())])
     print(f"the slowest cases; all are in {times}")
     print("\n".join(f"{seconds:8.1f} s  {case}  ({name})" for seconds, _, name, case in slowest[:10]))
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"all tests took {minutes} min {seconds} s on {processors} processor{'s' * (processors > 1)}")
     passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
     skipped, left = (sum(group.count(outcome) for group in runner.groups) for outcome in ("skipped", "left"))
+    if runner.left:
+        print(f"{runner.left} cases that take more than a second are left to `make test`")
     if left:
         print(f"{left} cases are left to `make test-all`: git grep only_in_test_all tests")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))

@@ -1,4 +1,5 @@
-"""Tests the runner on a program whose cases tell it to pass, fail, crash, hang, skip a case or exit badly."""
+"""Tests the test runner (tests/run.py) with a stand-in for a test program. Each case's name makes the stand-in pass, fail,
+crash, hang, skip the case, or exit with an error."""
 import contextlib
 import csv
 import io
@@ -40,7 +41,7 @@ sys.exit(3 if "bad-end" in wanted else 0)
 
 class Runner(unittest.TestCase):
     def run_cases(self, cases, portions=1, limit="60"):
-        """Runs the cases; returns their outcomes and the output."""
+        """Runs the cases. Returns their outcomes and the runner's output."""
         group = run.Group("a group", [sys.executable, "-c", program], {**os.environ, "CASES": cases, "TEST_LIMIT": limit},
                           portions=portions)
         runner, printed = run.Runner(), io.StringIO()
@@ -76,6 +77,34 @@ class Runner(unittest.TestCase):
     def test_a_program_that_ends_badly_or_names_no_case_has_failed(self):
         self.assertIn("failed", self.run_cases("pass-1 bad-end")[0].values())
         self.assertIn("failed", self.run_cases("")[0].values())
+
+    def test_a_check_leaves_out_the_cases_that_were_slow_and_keeps_their_times(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tests, times = os.path.join(folder, "tests_run"), os.path.join(folder, "test_times.csv")
+            with open(tests, "w") as file:
+                file.write(f"#!{sys.executable}\n{program}")
+            os.chmod(tests, 0o755)
+
+            def run_tests(quick):
+                environment = {**os.environ, "CASES": "pass-1 fail-1", "TEST_QUICK": quick, "TEST_ALL": ""}
+                done = subprocess.run([sys.executable, run.__file__, folder, "env", "thread"], env=environment,
+                                      capture_output=True, text=True)
+                return done.stdout.splitlines()[-2:], run.last_times(times)
+
+            slow = {(group, "fail-1"): (3.0, 1.5) for group in ("a device, emulated", "one process and threads")}
+            for quick, before in [("yes", {}), ("yes", slow), ("", slow)]:
+                with open(times, "w", newline="") as file:
+                    csv.writer(file).writerows([("seconds", "processor_seconds", "group", "case"),
+                                                *((*took, *name) for name, took in before.items())])
+                end, after = run_tests(quick)
+                if quick and before:
+                    self.assertEqual(end, ["2 cases that take more than a second are left to `make test`",
+                                           "2 passed, 0 failed"])
+                    self.assertLessEqual(slow.items(), after.items())
+                else:
+                    self.assertEqual(end[-1], "2 passed, 2 failed")
+                    self.assertFalse(slow.items() & after.items())
+                self.assertEqual(len(after), 4)
 
     def test_the_last_line_counts_and_the_slowest_are_named(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +170,7 @@ class Alive(unittest.TestCase):
                 with self.assertRaises(run.alive.Stuck):
                     run.alive.finish(process, 0.5)
                 self.assertGreater(len(family), 1)
-                while self.working(family):  # ends soon; if this hangs, the runner ends it
+                while self.working(family):  # the family ends soon; if not, the runner ends this test
                     time.sleep(0.01)
 
     def test_what_is_waited_for_comes_or_cannot_come_any_more(self):

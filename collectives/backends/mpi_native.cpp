@@ -14,7 +14,8 @@ MPI_Datatype type_of(DType dtype) {
     case DType::f32: return MPI_FLOAT;
     case DType::f64: return MPI_DOUBLE;
     case DType::f16:
-    case DType::bf16: return MPI_UINT16_T;  // MPI sees 16-bit integers; Chorale's operators see floats
+    // MPI treats bf16 as 16-bit integers; Chorale's operators treat bf16 as floating point.
+    case DType::bf16: return MPI_UINT16_T;
     case DType::i32: return MPI_INT32_T;
     case DType::i64: return MPI_INT64_T;
     case DType::u8: return MPI_UINT8_T;
@@ -99,7 +100,7 @@ MpiNative::MpiNative(MpiNativeCalls& calls, CallAgreement& agreement, const Plan
   if (!problem_.in_place) return;
   if (problem_.what == Collective::reduce_scatter)
     landing_ = workspace.allocate(problem_.output_count() * size_of(dtype_), Category::workspace);
-  if (is_exchange)  // one extra byte: even an empty copy must not have the output's address
+  if (is_exchange)  // one extra byte, because even the address of an empty copy must differ from the output's address
     copy_ = workspace.allocate(problem_.input_count() * size_of(dtype_) + 1, Category::workspace);
 }
 
@@ -137,7 +138,10 @@ void MpiNative::begin() {
 bool MpiNative::progress() {
   if (!begun_) {
     if (!comparison_.is_over()) return false;
-    if (!comparison_.agrees()) return watch_.ask(), false;
+    if (!comparison_.agrees()) {
+      watch_.ask();
+      return false;
+    }
     if (!comparison_.may_begin()) return false;
     begin();
   }
@@ -201,7 +205,7 @@ void MpiNative::call_blocks(const void* in, void* out) {
       std::memcpy(copy_.data(), in, static_cast<std::size_t>(problem_.input_count() * size_of(dtype_)));
     in = copy_.data();
   }
-  // Blocks may have equal sizes on one rank and unequal sizes on another rank, so only MPI_Alltoallv is safe.
+  // Blocks can have equal sizes on one rank and unequal sizes on another rank, so only MPI_Alltoallv is safe.
   call(PMPI_Alltoallv, PMPI_Ialltoallv, in, given_.counts.data(), given_.starts.data(), type_, out, taken_.counts.data(),
        taken_.starts.data(), type_);
 }

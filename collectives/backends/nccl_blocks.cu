@@ -1,5 +1,6 @@
-// There are at most hundreds of blocks, so a linear search among them is fast enough.
+// NcclBlocks has at most hundreds of blocks, so a linear search is fast enough.
 #include "collectives/backends/nccl_blocks.cuh"
+#include "src/base/round_up.hpp"
 
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -12,9 +13,7 @@ namespace {
 
 constexpr std::int64_t page = 2 << 20, shared_bytes = 4 * page, alignment = 512;
 
-std::int64_t rounded(std::int64_t bytes) {
-  return (std::max<std::int64_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-}
+std::int64_t rounded(std::int64_t bytes) { return round_up(std::max<std::int64_t>(bytes, 1), alignment); }
 
 }  // namespace
 
@@ -37,8 +36,8 @@ void* NcclBlocks::take(std::int64_t bytes) {
   return made->first + made->second.parts.emplace(shared_bytes).take(rounded(bytes), alignment);
 }
 
-// The next owner of a part can write to the part without using a stream (src/memory/async_copy.hpp). So, like cudaFree, this
-// function waits until the device no longer uses the part.
+// The next owner of the returned memory can write to it without using a stream (src/memory/async_copy.hpp). So, like
+// cudaFree, this function waits until the device no longer uses the memory.
 void NcclBlocks::give_back(void* place, std::int64_t bytes) noexcept {
   auto& [start, block] = *find(place);
   if (!block.parts) {
@@ -74,8 +73,8 @@ NcclBlocks::Map::iterator NcclBlocks::lend(std::int64_t bytes) {
 }
 
 // Frees the blocks that their users have returned. Unlike cudaFree, ncclMemFree does not wait for Chorale's kernels that
-// still use the memory. So this function waits for these kernels. No collective uses the memory any more, because a buffer
-// outlives its calls.
+// still use the memory. So this function waits for these kernels. No collective uses the memory at this time, because a
+// buffer outlives its calls.
 void NcclBlocks::sweep() noexcept {
   if (std::ranges::none_of(lent_, [](const auto& entry) { return entry.second.is_over; })) return;
   cudaStreamSynchronize(nullptr);

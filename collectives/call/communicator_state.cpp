@@ -31,8 +31,8 @@ std::vector<std::int64_t> rows_of_key(Counts everybodys, int size) {
 
 }  // namespace
 
-// If this rank gave up on the group, the group's id is not used again. Messages of the group may still be in flight, and
-// they must not reach a later group.
+// If this rank gave up on the group, the group's id is not used again. Messages of the group could still be in flight, and
+// these messages must not reach a later group.
 Communicator::State::~State() {
   if (!gave_up_.empty()) return;
   if (!is_pair) world->free_ids[membership.id] = 1;
@@ -102,9 +102,10 @@ void Communicator::State::run_ours(const Call& call) {
   is_ours_ = false;
 }
 
-// Splits a call whose buffers are staged (staged_operation.hpp) into pieces. In all_reduce, reduce and broadcast, each
-// output element depends only on the same element of the inputs, so the pieces can be separate calls. While several pieces
-// are in flight, the copies of one piece overlap the messages of other pieces. Only pieces in flight need bounce buffers.
+// Splits a call whose buffers are staged (staged_operation.hpp) into segments. In all_reduce, reduce and broadcast, each
+// output element depends only on the same element of the inputs, so the segments can be separate calls. While several
+// segments are in flight, the copies of one segment overlap the messages of other segments. Only segments in flight need
+// bounce buffers.
 std::vector<Call> Communicator::State::pieces_of(const Call& call) const {
   const Slice& vector = call.input.count > 0 ? call.input : call.output;
   const std::int64_t each = staged_piece_bytes / size_of(vector.dtype);
@@ -133,7 +134,7 @@ bool Communicator::State::is_staged(const Call& call) const { return !world->tra
 Request::PendingCall* Communicator::State::launch(const Call& given, std::shared_ptr<State> parent) try {
   refuse_after_giving_up();
   const std::vector<Call> pieces = pieces_of(used(given));
-  std::vector<std::shared_ptr<Route>> planned;  // planning may throw, so all pieces are planned before the first begins
+  std::vector<std::shared_ptr<Route>> planned;  // planning can throw, so all segments are planned before the first begins
   for (const Call& piece : pieces) planned.push_back(route_of(piece));
   Request::PendingCall* first = nullptr;
   Request::PendingCall** place = &first;
@@ -175,7 +176,7 @@ void Communicator::State::move(Request::PendingCall& call) try {
   give_up(error);
 }
 
-// Several calls may wait for their inputs at the same time, but calls begin in call order.
+// Several calls can wait for their inputs at the same time, but calls begin in call order.
 bool Communicator::State::begin(Request::PendingCall& call) {
   refuse_after_giving_up();
   if (!call.operation) {
@@ -186,7 +187,7 @@ bool Communicator::State::begin(Request::PendingCall& call) {
   }
   if (queue_.front() != &call || !call.operation->input_is_there()) return false;
   const std::uint64_t signature = call.route->plan.signature;
-  history_ = signature == 0 ? 0 : (history_ + signature) * 0x9E3779B97F4A7C15u | 1;
+  history_ = signature == 0 ? 0 : hash_with(history_, signature) | 1;
   call.operation->start({call.input, call.output, ++sequence_, history_, call.blocking});
   call.sequence = sequence_;
   if (Flight* const flight = engine->flight()) {
@@ -230,9 +231,8 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
     } catch (...) {
       call->trouble = std::current_exception();
     }
-  if (engine->flight() && engine->flight()->lost())
-    return abandoned_.cancel();  // the guard processes have told all ranks
-                                 // to end
+  // If the run is lost, the guard processes have told all ranks to end.
+  if (engine->flight() && engine->flight()->lost()) return abandoned_.cancel();
   abandoned_.let_go(*group, engine->clock(), gave_up_);
 }
 
@@ -241,8 +241,8 @@ int Communicator::State::launched_rank(int member) const {
   return world->runtime ? world->runtime->launched_rank(rank) : rank;
 }
 
-// All members know the same group id, ranks and offers. So the mark is equal on all members. Groups that exist at the same
-// time have different marks.
+// The mark of a group is a hash of the group's id, ranks and offers. The mark is equal on all members. Groups that exist at
+// the same time have different marks.
 Flight::Group Communicator::State::in_flight_recorder() const {
   if (!engine->flight()) return {};
   std::vector<int> ranks;
@@ -288,8 +288,8 @@ const std::shared_ptr<Route>& Communicator::State::route_of(const Call& call) {
 
 // On mapped memory and over NCCL, each rank must know the counts of all ranks, and must know which ranks work in place. The
 // ranks exchange these data first, unless the caller passes the counts of all ranks. The call's key holds the data of all
-// ranks, one row per rank. A rank's row has the counts that the rank sends to each rank, then the counts that it receives
-// from each rank. The last entry of the row says whether the rank works in place.
+// ranks, one row per rank. The row of a rank has the counts that the rank sends to each rank, followed by the counts that
+// the rank receives from each rank. The last entry of the row says whether the rank works in place.
 std::vector<std::int64_t> Communicator::State::everybodys_counts(const Call& call, bool in_place) {
   if (!call.everybodys.empty()) return rows_of_key(call.everybodys, size());
   std::vector<std::int64_t> mine(call.counts.begin(), call.counts.end());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/round_up.hpp"
+
 namespace chorale {
 namespace {
 
@@ -24,8 +26,7 @@ StagedOperation::StagedOperation(Group& group, const Plan& plan, std::shared_ptr
   const std::int64_t width = size_of(plan_.dtype);
   input_bytes_ = p.input_count() * width;
   output_bytes_ = p.output_count() * width;
-  const std::int64_t behind =
-      p.in_place ? p.output_home() * width : (input_bytes_ + cache_line - 1) / cache_line * cache_line;
+  const std::int64_t behind = p.in_place ? p.output_home() * width : round_up(input_bytes_, cache_line);
   const std::int64_t before = p.in_place ? p.input_home() * width : 0;
   const std::int64_t vector = p.in_place ? p.blocks.total() * width : 0;
   bounce_ = host.allocate(std::max({vector, before + input_bytes_, behind + output_bytes_}), Category::comm);
@@ -39,7 +40,7 @@ StagedOperation::~StagedOperation() {
   if (plan_.on_device) device_->release(bounce_.data());
 }
 
-// Enqueues the copy even if the input is empty, because its completion shows that the device is no longer using the output
+// Enqueues the copy even if the input is empty. The completion of the copy shows that the device no longer uses the output
 // buffer.
 void StagedOperation::await_input(const void* input) {
   stage_ = Stage::input;

@@ -22,22 +22,10 @@ Slice slice_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
 }
 
-std::string text_on_rank_0(const mpi::Runtime& runtime, const std::string& file) {
-  return mpi::broadcast(runtime.world(), runtime.rank() == 0 ? contents_of(file).value_or("") : "");
-}
+NamedText text_of(const std::filesystem::path& file) { return {contents_of(file).value_or(""), file.string()}; }
 
-// All ranks use rank 0's tuning table and machine file, even ranks on other hosts, because all ranks must choose the same
-// algorithm.
-Selector selector_of_rank_0(const mpi::Runtime& runtime) {
-  const std::string tuning = default_tuning_file().string(), machine = default_machine_file().string();
-  const std::string tuned = text_on_rank_0(runtime, tuning), measured = text_on_rank_0(runtime, machine);
-  return Selector(tuned.empty() ? TuningTable{} : parse_tuning(tuned, tuning),
-                  measured.empty() ? Machine{} : parse_machine(measured, machine),
-                  mpi::broadcast(runtime.world(), machine_signature()));
-}
-
-// Whether this rank's set of cores is used by more ranks than the set has cores. Launchers either bind each rank to its own
-// cores, or let all ranks use all cores.
+// Whether this rank's set of cores is oversubscribed: more ranks use this set than it has cores. Launchers either bind each
+// rank to its own cores, or let all ranks use all cores.
 bool oversubscribed(Transport& transport) {
   const std::vector<int> cores = allowed_cpus();
   const auto place = static_cast<std::int64_t>(std::hash<std::string>{}(host_name() + cpu_ranges(cores)));
@@ -45,6 +33,14 @@ bool oversubscribed(Transport& transport) {
 }
 
 }  // namespace
+
+Selector selector_of_rank_0(const mpi::Runtime& runtime, const NamedText& tuning, const NamedText& machine) {
+  const std::string tuned = mpi::broadcast(runtime.world(), tuning.text);
+  const std::string measured = mpi::broadcast(runtime.world(), machine.text);
+  return Selector(tuned.empty() ? TuningTable{} : parse_tuning(tuned, tuning.name),
+                  measured.empty() ? Machine{} : parse_machine(measured, machine.name),
+                  mpi::broadcast(runtime.world(), machine_signature()));
+}
 
 void end_rank(const std::exception& error, const World& world) {
   Flight* const flight = world.runtime ? world.runtime->flight() : nullptr;
@@ -65,7 +61,7 @@ World::World(std::shared_ptr<Transport> joined, Clock& its_clock, const WorldOpt
       selector(std::make_shared<Selector>()),
       free_ids(1024, 1) {}
 
-// The last calls of two ranks may differ without an error if neither rank waited for the other. A rank that leaves a group
+// If neither of two ranks waited for the other, their last calls can differ without an error. A rank that leaves a group
 // sends a farewell message with its last call, and the rank that leaves last compares the calls. So this rank still receives
 // farewells for 2 s. A rank that leaves after these 2 s receives this rank's farewell and detects the difference itself.
 World::~World() {
@@ -114,7 +110,8 @@ Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, 
   placed.topology = &topology;
   placed.runtime = &runtime;
   Communicator world = open_world(backend.open(runtime), clock, placed);
-  world.go_by(std::make_shared<Selector>(selector_of_rank_0(runtime)));
+  world.go_by(std::make_shared<Selector>(
+      selector_of_rank_0(runtime, text_of(default_tuning_file()), text_of(default_machine_file()))));
   return world;
 }
 

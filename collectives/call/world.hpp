@@ -16,18 +16,26 @@ struct World {
   World(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options);
   ~World();
   Clock& clock;
-  std::shared_ptr<const mpi::Runtime> part;  // the transport uses this runtime (WorldOptions::part)
+  std::shared_ptr<const mpi::Runtime> part;  // the runtime that the transport uses (WorldOptions::part)
   const mpi::Runtime* runtime;               // null if the ranks are threads
   std::shared_ptr<Transport> transport;
   Ledger ledger;
-  Allocator allocator;             // allocates the transport's memory
+  Allocator allocator;             // allocates memory of the transport
   std::shared_ptr<Memory> device;  // memory of the device for callers' buffers; null if there is none
   std::shared_ptr<const Selector> selector;
-  std::vector<std::uint8_t> free_ids;  // indexed by id: 1 if this rank is in no group with this id
+  std::vector<std::uint8_t> free_ids;  // indexed by id: 1 if the id is free, because this rank is in no group with the id
 };
 
-// Prints the error and ends the process. Destructors, which cannot throw, call this function when they find that ranks made
-// different calls.
+// Makes the selector from rank 0's tuning table and machine file, because the files of other hosts can differ but all ranks
+// must choose the same algorithm. The texts are used on rank 0 only; "" means that there is no such file. The names are for
+// errors.
+struct NamedText {
+  std::string text, name;
+};
+Selector selector_of_rank_0(const mpi::Runtime& runtime, const NamedText& tuning, const NamedText& machine);
+
+// Prints the error and ends the process. Destructors, which cannot throw, call this function when they detect mismatched
+// calls.
 [[noreturn]] void end_rank(const std::exception& error, const World& world);
 
 }  // namespace chorale

@@ -27,7 +27,7 @@ namespace chorale::bench {
 namespace {
 
 constexpr double most_stalled = 4;
-constexpr std::size_t fewest_barriers = 10;  // with fewer barriers, there is no usual time
+constexpr std::size_t fewest_barriers = 10;  // with fewer barrier times, the usual barrier time is unknown
 constexpr DType peak_types[] = {DType::f32, DType::bf16};
 
 // The hosts and machines of the ranks. Emulated hosts run on one kernel and share the cores of one machine.
@@ -74,7 +74,8 @@ void measure_alone(Machine& machine, const Session& session) {
   fmt::print("{:<10}{:.1f} GB/s of f32 by one core\n", "sums", machine.sums.front().rate / 1e9);
 }
 
-// Ring all-gathers with the message lengths that programs use. They show which messages wait for their receivers.
+// Returns ring all-gathers with the message lengths of real programs. The times of these all-gathers show the length above
+// which a message waits for its receiver.
 Sweep of_message_lengths(const Sweep& sweep, int ranks) {
   Sweep lengths = sweep;
   lengths.wanted.ops = {"all_gather"};
@@ -146,7 +147,7 @@ SumRate measure_sum(DType dtype, Clock& clock) {
     rates.push_back(repetitions * static_cast<double>(bytes) / (clock.seconds() - start));
   }
   std::ranges::sort(rates);
-  const double median = rates[samples / 2];
+  const double median = median_of(rates);
   return {name_of(dtype), median, (rates[3 * samples / 4] - rates[samples / 4]) / 2 / median, ""};
 }
 

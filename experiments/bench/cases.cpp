@@ -33,7 +33,7 @@ Words algorithms_of(Collective what) {
   return names;
 }
 
-// Replaces the word "all" by all values.
+// Returns `all` if the list `wanted` contains the entry "all"; otherwise returns `wanted`.
 Words expanded(const Words& wanted, const Words& all) {
   return std::count(wanted.begin(), wanted.end(), "all") ? all : wanted;
 }
@@ -46,7 +46,7 @@ std::vector<Enum> values(const Words& wanted, const Words& names) {
   return found;
 }
 
-// Error messages suggest the words in `offered`, a subset of `known`.
+// The error message suggests the values in `offered`, a subset of `known`.
 void require_known(const char* kind, const Words& wanted, const Words& known, Words offered) {
   offered.emplace_back("all");
   for (const std::string& word : wanted) {
@@ -157,7 +157,10 @@ std::vector<std::int64_t> counts(const WantedCases& wanted, Collective what, DTy
     add(0);
     bytes = size;
   }
-  if (wanted.factor == 1) return add(bytes), found;
+  if (wanted.factor == 1) {
+    add(bytes);
+    return found;
+  }
   while (bytes < wanted.end) {
     add(bytes);
     bytes = bytes > wanted.end / wanted.factor ? wanted.end : bytes * wanted.factor;
@@ -173,7 +176,7 @@ std::vector<std::size_t> turns_of(const std::vector<BenchCase>& cases, std::int6
   };
   std::vector<Group> groups;
   std::map<decltype(BenchCase().question()), std::size_t> group_of;
-  std::map<long, std::size_t> rounds;  // the next round of each size, which is rounded to a power of two
+  std::map<long, std::size_t> rounds;  // number of the next round for each size; the key is the rounded log2 of the size
   for (const std::size_t c : order_by_seed(cases.size(), seed)) {
     const auto [group, is_new] = group_of.try_emplace(cases[c].question());
     if (is_new || !together) {

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "experiments/bench/made_up_tokens.hpp"
+#include "experiments/common/statistics.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/step/training.hpp"
 #include "src/base/mpi.hpp"
@@ -13,9 +14,9 @@
 namespace chorale::bench {
 namespace {
 
-constexpr int steps = 3;  // timed steps; before them, an untimed step prepares the matrix products
+constexpr int steps = 3;  // number of timed steps; an untimed step before them prepares the matrix products
 
-// Reads the CPU time of this process, so ranks that share a core with it do not lengthen a step.
+// Reads the CPU time of this process. The measured step time thus excludes the time of other ranks on the same core.
 class CoreClock final : public Clock {
  public:
   double seconds() const override {
@@ -27,8 +28,9 @@ class CoreClock final : public Clock {
   void sleep(double) override {}
 };
 
-// Models whose steps spend much time on one kind of work: wide layers on matrix products, a long sequence on attention,
-// narrow layers on elementwise kernels.
+// Returns models that each spend much of a step on one kind of work. Models with wide layers spend much time on matrix
+// products. Models with a long sequence spend it on attention, and models with narrow layers spend it on elementwise
+// kernels.
 std::vector<TrainingOptions> models(DType dtype) {
   struct Size {
     std::int64_t layers, width, heads, sequence, batch;
@@ -57,16 +59,13 @@ Phases measure(const TrainingOptions& options) {
   Training training(options, memory, clock);
   const ReadSamples read = made_up_tokens(options.shape.vocabulary);
   training.step(read);
-  std::vector<Phases> all;
+  std::vector<double> passes, updates;
   for (int step = 0; step < steps; ++step) {
     const StepResult result = training.step(read);
-    all.push_back({result.forward + result.backward, result.optimizer});
+    passes.push_back(result.forward + result.backward);
+    updates.push_back(result.optimizer);
   }
-  const auto median = [&](double Phases::*phase) {
-    std::ranges::nth_element(all, all.begin() + steps / 2, {}, phase);
-    return all[steps / 2].*phase;
-  };
-  return {median(&Phases::passes), median(&Phases::update)};
+  return {median_of(passes), median_of(updates)};
 }
 
 double mean_over_ranks(double seconds, const mpi::Runtime& runtime) {

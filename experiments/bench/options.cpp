@@ -15,7 +15,10 @@ namespace chorale::bench {
 void Asked::declare(Options& options) {
   std::vector<std::string> choices = backend_names();
   choices.insert(choices.end(), {"auto", "all"});
-  const auto with_all = [](std::vector<std::string> names) { return names.emplace_back("all"), names; };
+  const auto with_all = [](std::vector<std::string> names) {
+    names.emplace_back("all");
+    return names;
+  };
   options.add_positional("operations", wanted.ops, "operations: all_reduce, broadcast, …, or all")
       .words("OP…")
       .suggest(with_all({std::begin(collective_names), std::end(collective_names)}));

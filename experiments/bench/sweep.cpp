@@ -10,6 +10,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/threads.hpp"
+#include "collectives/call/world.hpp"
 #include "experiments/bench/simulated.hpp"
 #include "experiments/common/advice.hpp"
 #include "experiments/common/machine_watch.hpp"
@@ -29,7 +30,7 @@ void say_skipped(const std::string& what) {
   std::fflush(stderr);
 }
 
-// Collective. Returns "" on all ranks if all can use the backend, otherwise a reason on each rank.
+// Collective. Returns "" on every rank if all ranks can use the backend. Otherwise returns a reason on every rank.
 std::string why_not(const std::string& name, const mpi::Runtime& runtime, int hosts) {
   if (is_simulated(name)) return runtime.size() > 1 ? "one process simulates all ranks: start it without a launcher" : "";
   const Backend& backend = backend_named(name);
@@ -118,17 +119,6 @@ Outcome on_threads(const Sweep& sweep, const Session& session) {
   return outcome;
 }
 
-// Uses the tuning table and machine file of rank 0. The files of other hosts can differ, but all ranks must choose the same
-// algorithm.
-Selector selector_of_rank_0(const mpi::Runtime& runtime, const Sweep& sweep) {
-  const auto of_rank_0 = [&](const std::string& text) { return mpi::broadcast(runtime.world(), text); };
-  const std::string tuned = of_rank_0(text_of(sweep.tuning));
-  const std::string measured = of_rank_0(sweep.machine.signature.empty() ? "" : to_toml(sweep.machine));
-  return Selector(parse_tuning(tuned, "rank 0's tuning table"),
-                  measured.empty() ? Machine{} : parse_machine(measured, "rank 0's machine file"),
-                  of_rank_0(machine_signature()));
-}
-
 // Adds the rows of one backend to the total, and returns the backend's series.
 std::vector<Series> take(Outcome& all, Outcome one) {
   for (Series& series : one.series) series.turn += all.rows;
@@ -177,7 +167,9 @@ Outcome run(const Sweep& sweep, const Session& session) {
     Outcome outcome;
     if (backend.open) {
       Communicator world = open_world(name, runtime, session.clock);
-      world.go_by(std::make_shared<Selector>(selector_of_rank_0(runtime, sweep)));
+      world.go_by(std::make_shared<Selector>(
+          selector_of_rank_0(runtime, {text_of(sweep.tuning), "rank 0's tuning table"},
+                             {sweep.machine.signature.empty() ? "" : to_toml(sweep.machine), "rank 0's machine file"})));
       outcome = measure_all(team, world, sweep, session);
     } else {
       outcome = on_threads(sweep, session);

@@ -1,8 +1,8 @@
 // `chorale train` trains a transformer and records every step.
 //
 //   build/chorale train --preset nano --dtype bf16 --train-iters 600          synthetic data, whose lowest loss is known
-//   build/chorale train --data data/english.bin --save-interval 100           a text of the user
-//   build/chorale train --load runs/latest --train-iters 1200                 resumes a run, bit-identical
+//   build/chorale train --data data/english.bin --save-interval 100           the user's own data
+//   build/chorale train --load runs/latest --train-iters 1200                 resumes a run with bit-identical results
 //   mpirun -n 8 build/chorale train --layout dp2.tp2.pp2.z1.sp                eight ranks; any layout resumes any run
 #include <fmt/format.h>
 
@@ -120,7 +120,10 @@ class Train final : public Command {
   // If other programs use the GPU, an allocation can fail although the plan fits. The error then recommends layouts that fit
   // into the remaining memory.
   int run(Session& session) override try {
-    if (simulated_) return simulated_->record(session, run_dir_), 0;
+    if (simulated_) {
+      simulated_->record(session, run_dir_);
+      return 0;
+    }
     signals_->tell(session.runtime->flight());
     return train(session);
   } catch (const MemoryRefused& refused) {
@@ -157,12 +160,12 @@ class Train final : public Command {
         !memory_.lifted())  // backends and kernels need memory too; if there is too little, their allocations report it
       require_room(choice.layout, flags_.limits(options, world), options_within(device_.room_bytes()),
                    "its share of the GPU's free memory is");
-    options = flags_.on(choice.layout, here);  // repeated, because the device is now open
+    options = flags_.on(choice.layout, here);  // computed again, because the device is now open
     Mesh mesh = team.mesh();
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
-    const std::string loaded = load(session, training);  // before the new run's folder changes runs/latest
+    const std::string loaded = load(session, training);  // precedes open_run_record(), which changes runs/latest
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
@@ -225,7 +228,8 @@ class Train final : public Command {
       training.publish();
     }
     if (load_.empty()) return "";
-    // The path is resolved before the ranks meet in open(). After that, rank 0 can set runs/latest to the new run.
+    // The path is resolved before the ranks meet in open(). Once the ranks have met, rank 0 can set runs/latest to the new
+    // run.
     const std::filesystem::path folder = std::filesystem::weakly_canonical(load_);
     const Checkpoint checkpoint = Checkpoint::open(folder, log, peers_of(training.mesh()));
     resume(training, checkpoint);

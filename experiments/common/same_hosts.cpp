@@ -11,6 +11,7 @@
 #include "src/base/crc32c.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
+#include "src/base/round_up.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -25,13 +26,12 @@ std::string build_id(const dl_phdr_info& object) {
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     const ElfW(Phdr)& part = object.dlpi_phdr[i];
     if (part.p_type != PT_NOTE) continue;
-    const auto rounded = [&](std::size_t bytes) { return (bytes + 3) / 4 * 4; };
     const char* at = reinterpret_cast<const char*>(object.dlpi_addr + part.p_vaddr);
     for (const char* const end = at + part.p_memsz; at + sizeof(ElfW(Nhdr)) < end;) {
       const auto& note = *reinterpret_cast<const ElfW(Nhdr)*>(at);
       const char* const name = at + sizeof note;
-      const auto* const id = reinterpret_cast<const unsigned char*>(name + rounded(note.n_namesz));
-      at = reinterpret_cast<const char*>(id) + rounded(note.n_descsz);
+      const auto* const id = reinterpret_cast<const unsigned char*>(name + round_up<std::size_t>(note.n_namesz, 4));
+      at = reinterpret_cast<const char*>(id) + round_up<std::size_t>(note.n_descsz, 4);
       if (note.n_type != NT_GNU_BUILD_ID || std::string_view(name, note.n_namesz) != std::string_view("GNU", 4)) continue;
       std::string digits;
       for (unsigned byte = 0; byte < note.n_descsz; ++byte) digits += fmt::format("{:02x}", id[byte]);
@@ -60,7 +60,7 @@ std::string fingerprint_of_file(const fs::path& path) {
   return fmt::format("{} bytes, checksum {:08x}", size, sum);
 }
 
-// The keys whose values differ between the two maps. Keys that only one map has are ignored.
+// The keys whose values differ between the two maps. A key that exists in only one map is ignored.
 std::vector<std::string> differences(const std::map<std::string, std::string>& a,
                                      const std::map<std::string, std::string>& b) {
   std::vector<std::string> names;

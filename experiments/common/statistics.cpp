@@ -12,8 +12,8 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// Returns the number of samples below the interval. The same number of samples is above the interval. It is the largest j
-// for which at most j heads in n tosses of a coin have a probability of 2.5 % or less; 0 if there is none.
+// Returns the number of samples below the interval. The same number of samples is above the interval. The result is the
+// largest j with P(at most j heads in n coin tosses) ≤ 2.5 %; 0 if there is no such j.
 std::size_t left_out(std::size_t n) {
   const auto tosses = static_cast<double>(n);
   double below = 0;
@@ -84,6 +84,15 @@ double p_as_medians_say(const ByBlock& one, const ByBlock& other) {
 
 }  // namespace
 
+double median_of(std::vector<double> samples) { return summarize(std::move(samples)).median; }
+
+std::vector<double> mean_of(const std::vector<std::vector<double>>& all) {
+  std::vector<double> mean(all.empty() ? 0 : all.front().size(), 0);
+  for (const auto& values : all)
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += values[i] / static_cast<double>(all.size());
+  return mean;
+}
+
 Summary summarize(std::vector<double> samples) {
   require(!samples.empty(), "a series without samples has no median");
   std::sort(samples.begin(), samples.end());
@@ -100,7 +109,7 @@ Summary summarize(std::vector<double> samples) {
 }
 
 std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds) {
-  constexpr double widest = 3;  // if the ends of an interval have a larger ratio, the median is too uncertain
+  constexpr double widest = 3;  // if high / low of an interval exceeds this ratio, the median is too uncertain
   std::vector<Typical> times;
   bool settled = true;
   for (const std::vector<double>& calls : kinds) {

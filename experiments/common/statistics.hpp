@@ -1,16 +1,15 @@
-// Computes statistics of measured times: the median of a series with its interval, and a test whether two kinds of run
-// differ.
+// Computes the median of measured times with its interval, and tests whether two kinds of run differ.
 //
-// The calls of one launch (one start of the program) share memory pages, cores and the load of other programs. So do the
-// steps of one run. A thousand calls are therefore not independent: they describe one launch and say nothing about the next.
-// So a comparison takes one value from each launch or each block. A block is a repetition in which all kinds of run were
-// executed one after the other.
+// The calls of one launch (one start of the program) share memory pages, cores and the load of other programs. The steps of
+// one run share these resources too. A thousand calls are therefore not independent: they describe one launch and say
+// nothing about the next. A comparison therefore takes one value from each launch or each block. A block is a repetition in
+// which all kinds of run were executed one after the other.
 //
 //   block        1      2      3      4      5      6         paired: other load slows both runs of a block
 //   one          a1     a2     a3     a4     a5     a6
 //   other        b1     b2     b3     b4     b5     b6        d = log(b / a), Student's t-test of mean(d) against 0
 //
-// Launches that did not alternate are not paired. They are compared by Welch's t-test. Fewer than six blocks are too few to
+// Launches that did not alternate are not paired, and are compared by Welch's t-test. Fewer than six blocks are too few to
 // tell whether two kinds differ.
 #pragma once
 #include <map>
@@ -30,6 +29,11 @@ struct Summary {
 // assumes independent samples, but no particular distribution.
 Summary summarize(std::vector<double> samples);
 
+// The middle value, or the mean of the two middle values. There must be at least one.
+double median_of(std::vector<double> samples);
+// The element-wise mean of vectors of equal size. Empty if there are none.
+std::vector<double> mean_of(const std::vector<std::vector<double>>& all);
+
 // The typical time of a kind of call, with an interval that shows how well the calls determine it.
 struct Typical {
   double seconds = 0, low = 0, high = 0;
@@ -37,11 +41,11 @@ struct Typical {
 
 // Computes the typical time of each kind from the calls of one launch: the median with its 95 % interval. If other programs
 // use the cores, the times of calls have two modes, which can differ by a factor of a thousand. The median can then be in
-// either mode. So if the interval of any median spans more than a factor of three, every kind gets its lower quartile, which
-// other programs affect least. The interval of this quartile is the range of all calls.
+// either mode. If the interval of any median spans more than a factor of three, the lower quartile of every kind is
+// therefore its typical time. Other programs affect the lower quartile least. The interval is then the range of all calls.
 std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds);
 
-inline constexpr std::size_t fewest_blocks = 6;  // a comparison of fewer blocks has no answer
+inline constexpr std::size_t fewest_blocks = 6;  // with fewer blocks, no comparison is made
 inline constexpr double significant = 0.05;      // a smaller p-value counts as a difference
 
 // The results of one kind of run: one value per block. The key is the name of the block.
@@ -61,25 +65,25 @@ struct Contrast {
 Contrast contrast(const ByBlock& one, const ByBlock& other);
 
 // Without any real difference, one comparison in twenty still has p < 0.05. Holm's correction (1979) raises the p-values of
-// all comparisons that belong to one answer, so that 95 % of such answers contain no false difference. A NaN stays NaN, and
-// is not counted as a comparison.
+// a family of comparisons, so that 95 % of such families contain no false difference. A NaN stays NaN, and is not counted as
+// a comparison.
 void correct_by_holm(std::vector<double>& p);
 
 // The p-value of each kind's difference from the first kind, which was chosen because it has the best values. Because of
 // this choice, the correction counts all pairs of kinds, not only the pairs with the first kind.
 std::vector<double> p_from_the_first(const std::vector<ByBlock>& kinds);
 
-// The p-value of the statement that the first kind is faster than all other kinds. It needs no correction: the test against
-// the nearest rival is valid although the first kind was chosen by its values (Hung & Fithian 2019).
+// The p-value of the statement that the first kind is faster than all other kinds. This p-value needs no correction: the
+// test against the nearest rival is valid although the first kind was chosen by its values (Hung & Fithian 2019).
 double p_of_being_first(const std::vector<ByBlock>& kinds);
 
-// Student's distribution with `freedom` degrees of freedom. t_tails: the probability of a value at least as far from 0 as t,
-// on either side. t_value: the t with this probability.
+// Student's distribution with `freedom` degrees of freedom. t_tails: the two-sided tail probability P(|T| ≥ |t|). t_value:
+// the t whose two-sided tail probability is p.
 double t_tails(double t, double freedom);
 double t_value(double p, double freedom);
 
-// Returns how unevenly work is divided among workers such as ranks: the largest total of any worker, divided by the mean.
-// `places`: for each item of work, the worker that did it, numbered from 0.
+// Returns the load imbalance of workers such as ranks: the maximum total work of a worker, divided by the mean total work.
+// `places`: for each item of work, the index of the worker that did it.
 double imbalance(const std::vector<double>& places, const std::vector<double>& work);
 
 }  // namespace chorale

@@ -24,7 +24,7 @@ Prepared fresh(const std::string& name) {
   return std::make_unique<DeclaredCommand>(row);
 }
 
-// Returns 0 if the run names no layout.
+// Returns the number of ranks of the run's layout; 0 if the run names no layout.
 std::int64_t ranks_of_layout(const SuiteRun& run) {
   const auto word = std::ranges::find(run.settings, "layout", &Setting::key);
   if (word == run.settings.end()) return 0;
@@ -40,13 +40,16 @@ bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
   const auto collect = [&](std::size_t line, const std::string& who, auto part) {
     try {
       part();
-    } catch (const NoRoom&) {  // this becomes a row of the comparison
+    } catch (const NoRoom&) {  // too little memory becomes a row of the comparison
     } catch (const Error& error) {
       mistakes.push_back({line, who + on_one_line(error.what())});
     }
   };
   const std::size_t before = mistakes.size();
-  if (run.outside) return check_outside(run, mistakes), true;
+  if (run.outside) {
+    check_outside(run, mistakes);
+    return true;
+  }
   collect(run.line, "", [&] {
     const Prepared alone = fresh(run.command);
     for (const Setting& setting : run.settings) {

@@ -4,6 +4,7 @@
 
 #include "experiments/plan/wording.hpp"
 #include "parallel/layout/layout_rules.hpp"
+#include "src/base/round_up.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::plan {
@@ -15,7 +16,7 @@ TrainingOptions with_sequence(TrainingOptions o, const Layout& layout, std::int6
   o.shape.sequence = sequence;
   o.recompute = recompute;
   const std::int64_t unit = layout.replicas() * o.batch.micro;
-  o.batch.global = (o.batch.global + unit - 1) / unit * unit;
+  o.batch.global = round_up(o.batch.global, unit);
   return o;
 }
 

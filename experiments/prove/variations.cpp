@@ -18,7 +18,10 @@ namespace {
 
 // A variation that can be applied to every case.
 Variation always(std::string words, std::function<void(Case&)> change) {
-  return {std::move(words), [change = std::move(change)](Case& row) { return change(row), true; }};
+  return {std::move(words), [change = std::move(change)](Case& row) {
+            change(row);
+            return true;
+          }};
 }
 
 std::vector<Variation> of_backends() {
@@ -75,7 +78,7 @@ std::vector<Variation> of_schedules() {
 // One variation for each order of all axes. If a layout has fewer axes, several variations can give the same order.
 std::vector<Variation> of_orders() {
   Layout whole;
-  whole.sizes.fill(0);  // to be inferred: every axis can have several ranks
+  whole.sizes.fill(0);  // unknown sizes: every axis can have several ranks
   std::vector<Variation> all;
   for (const AxisOrder& order : orders_of(whole))
     all.push_back({fmt::format("order {}", join(order, ",")), [order](Case& row) {
@@ -95,7 +98,8 @@ std::vector<Variation> of_recomputing() {
 }
 
 // Variations with shards in a file: each kind of shard alone, then all kinds that the layout has. A further variation stores
-// the block inputs that full recomputation keeps in a file. Windows are so small that an update needs several of them.
+// the block inputs that full recomputation keeps in a file. The offload windows are so small that an update needs several of
+// them.
 std::vector<Variation> of_places() {
   std::vector<Variation> all;
   for (const auto& [name, parameters, gradients, optimizer] : {std::tuple{"parameters", true, false, false},
@@ -135,8 +139,8 @@ void pack(Case& row) {
   row.options.batch.packed = true;
 }
 
-// Schemes whose results are not bit-identical to those of one rank are left out. A cut by work differs from other cuts only
-// if samples are packed.
+// Schemes are left out if their results are not bit-identical to the results of one rank. A partition of the sequence by
+// work differs from other partitions only if samples are packed.
 std::vector<Variation> of_contexts() {
   std::vector<Variation> all;
   for (const ContextScheme& scheme : context_schemes())
@@ -181,7 +185,7 @@ std::vector<Variation> of_capacities() {
   return all;
 }
 
-// The last two variations count over complete steps.
+// In the last two variations, the balance is computed over complete steps.
 std::vector<Variation> of_balances() {
   return {always("balance of sequences", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::sequence; }),
           always("balance of steps", [](Case& row) { row.options.shape.experts.balancing = BalanceOver::step; }),
@@ -194,7 +198,7 @@ std::vector<Variation> of_balances() {
           })};
 }
 
-// A combination has the index of one variation for each kind.
+// A combination: for each kind of change, the index of one variation.
 using Numbers = std::vector<std::size_t>;
 using Lists = std::vector<std::vector<Variation>>;
 
@@ -235,8 +239,8 @@ std::vector<Variation> combined(const Lists& lists, const std::vector<Numbers>& 
   return variations;
 }
 
-// A change of one kind together with a change of a second kind: kind, change, kind, change. If there is only one kind, each
-// change is paired with itself.
+// A pair of changes of two kinds, stored as kind, change, kind, change. If there is only one kind, each change is paired
+// with itself.
 using Pair = std::array<std::size_t, 4>;
 
 std::set<Pair> pairs_in(const Numbers& numbers) {

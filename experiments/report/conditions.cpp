@@ -3,6 +3,7 @@
 #include <set>
 
 #include "experiments/report/recorded_option.hpp"
+#include "src/base/foreign_text.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {
@@ -48,8 +49,7 @@ std::string cell(const Values& values) {
   constexpr int widest = 60;
   const std::string text = join({values.begin(), values.end()}, ", ");
   if (trim(text).empty()) return "-";
-  const std::string cut = first_columns(text, widest);
-  return cut == text ? text : cut + "…";
+  return shortened(text, widest);
 }
 
 }  // namespace

@@ -16,15 +16,7 @@ double sum_of(const std::vector<double>& values) { return std::accumulate(values
 
 double last_of(const std::vector<double>& values) { return values.empty() ? absent : values.back(); }
 
-// The mean of vectors of equal size; empty if there are none.
-std::vector<double> mean_of(const std::vector<std::vector<double>>& all) {
-  std::vector<double> mean(all.empty() ? 0 : all.front().size(), 0);
-  for (const auto& values : all)
-    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += values[i] / static_cast<double>(all.size());
-  return mean;
-}
-
-// The shares of the parts of one step, which add up to 1. `phases`: the rank's seconds in each phase.
+// The shares of the parts of one step, which add up to 1. `phases`: the rank's time in each phase, in seconds.
 std::vector<double> shares_of_step(const std::vector<std::string>& names, const std::vector<double>& phases, double step) {
   const auto of = [&](const std::string& name) {
     const auto found = std::find(names.begin(), names.end(), name);
@@ -33,7 +25,7 @@ std::vector<double> shares_of_step(const std::vector<std::string>& names, const 
   };
   std::vector<double> parts{of("forward"),      of("backward"), of("optimizer"),
                             of("comm_exposed"), of("bubble"),   of("data") + of("io")};
-  const double known = sum_of(parts), whole = std::max(step, known);  // rank 0 timed the step, a different rank the phase
+  const double known = sum_of(parts), whole = std::max(step, known);  // phases can be longer: a different rank timed them
   parts.push_back(whole - known);
   for (double& part : parts) part /= whole;
   return parts;
@@ -98,7 +90,7 @@ MemoryUse memory_of(const RecordedRun& run) {
 
 double largest_peak(const RecordedRun& run) {
   double most = last_of(run.group("train").numbers("peak_bytes"));
-  if (!std::isnan(most)) return most;  // an older record has only an upper bound
+  if (!std::isnan(most)) return most;  // older records lack this value, but have an upper bound
   for (const auto& rank : memory_of(run).held) most = std::isnan(most) ? sum_of(rank) : std::max(most, sum_of(rank));
   return most;
 }

@@ -105,8 +105,8 @@ class Events {
   }
   static std::string in_batch(std::int64_t batch) { return batch > 1 ? fmt::format(", {} times", batch) : ""; }
 
-  // The track of the call's axis shows when the rank was occupied with the call. A blocking call is one event there; a
-  // started (nonblocking) call has events only for its launch and its wait. A started call also has an event on a separate
+  // The track of the call's axis shows when the rank was occupied with the call. A blocking call is one event on this track;
+  // a started (nonblocking) call has events only for its launch and its wait. A started call also has an event on a separate
   // track, from its launch until the rank knows that the call has finished.
   void add(const Trace::Call& call, std::size_t number) {
     const char* const category = call.message ? "pipeline" : "communication";
@@ -133,7 +133,10 @@ class Events {
 
   // Messages pass between stages of the pipeline; collectives run on an axis.
   int track_of(const Trace::Call& call) {
-    if (call.message) return tracks_[pipeline_track] = "pipeline", pipeline_track;
+    if (call.message) {
+      tracks_[pipeline_track] = "pipeline";
+      return pipeline_track;
+    }
     const auto known = std::find(axes_.begin(), axes_.end(), call.axis);
     const int track = first_axis_track + static_cast<int>(known - axes_.begin());
     if (known == axes_.end()) axes_.push_back(call.axis);

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "experiments/common/statistics.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::train {
@@ -13,12 +14,6 @@ namespace {
 
 constexpr std::size_t window_steps = 10;
 constexpr double slow_ratio = 1.7, recovered_ratio = 1.3;
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 double busy_in(const StepResult& result) { return result.data + result.forward + result.backward + result.optimizer; }
 

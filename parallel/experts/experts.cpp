@@ -12,17 +12,17 @@ namespace chorale {
 namespace {
 
 // Maps the rows of `here` between two orders. Rows arrive in blocks. All rows of a block come from one source rank and
-// belong to one expert. The experts need rows sorted by (own expert, source rank). Calls visit(first row in arrival order,
+// belong to one expert. The experts need rows sorted by (local expert, source rank). Calls visit(first row in arrival order,
 // first row in sorted order, number of rows) for each block.
 template <class Order, class Visit>
 void each_block(const ExpertRows& here, std::int64_t sources, const Order& order, Visit visit) {
-  const std::int64_t leaves = here.leaves / sources;  // number of leaves of one source
+  const std::int64_t leaves = here.leaves / sources;  // number of leaves per source rank
   const auto rows_of = [&](std::int64_t source, std::int64_t expert) {
     std::int64_t rows = 0;
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) rows += here.count(expert, source * leaves + leaf);
     return rows;
   };
-  std::vector<std::int64_t> taken;  // the first row of each (expert, source) in sorted order
+  std::vector<std::int64_t> taken;  // the first row of each (expert, source rank) in sorted order
   std::int64_t before = 0, arrived = 0;
   for (std::int64_t expert = 0; expert < here.experts; ++expert)
     for (std::int64_t source = 0; source < sources; ++source) {
@@ -157,7 +157,10 @@ std::function<Tensor()> ExpertParallel::start_combine(const Tensor& rows, const 
   const auto pending =
       std::make_shared<Axis::Pending>(axis_.start_all_to_all(leaving, back, reversed(here.between, axis_.size())));
   if (!overlaps_) pending->wait();
-  return [=] { return pending->wait(), back; };
+  return [=] {
+    pending->wait();
+    return back;
+  };
 }
 
 std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options, const TokenCut* cut) {

@@ -1,5 +1,5 @@
-// The time during which a rank communicates, on all axes together. Each second is counted once, even with several calls in
-// flight.
+// The time during which a rank communicates, over all axes. If several calls are in flight at the same time, that time is
+// counted only once.
 //
 //   call a     ├──────────────┤
 //   call b          ├──────────────┤
@@ -32,7 +32,10 @@ class CommunicationTime {
     pass(now);
     waits_ = false;
   }
-  Seconds until(double now) { return pass(now), seconds_; }
+  Seconds until(double now) {
+    pass(now);
+    return seconds_;
+  }
 
  private:
   void pass(double now) {

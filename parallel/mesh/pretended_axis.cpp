@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "src/base/round_up.hpp"
+
 namespace chorale {
 
 PretendedAxis::PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend,
@@ -14,7 +16,7 @@ PretendedAxis::PretendedAxis(std::string name, int rank, int size, std::vector<i
 
 void PretendedAxis::write_in(Script& script) {
   script_ = &script;
-  foreseen_.clear();  // entries that were made without a script have no price
+  foreseen_.clear();  // entries that were created without a script have no price
 }
 
 const PretendedAxis::Foreseen& PretendedAxis::foreseen(const TensorCall& call) {
@@ -24,8 +26,9 @@ const PretendedAxis::Foreseen& PretendedAxis::foreseen(const TensorCall& call) {
     const Problem problem = problem_of(key, key.counts, rank(), size(), hosts_);
     const Decision decision = decide(key, problem, {}, {backend_, *selector_, asked_});
     place->second.sent = {decision.bytes_sent, decision.bytes_crossing, due_of(call)};
-    // A price needs the problems of all ranks. An uneven all_to_all is priced as if all blocks were equal.
-    const std::int64_t even_count = (key.count + size() - 1) / size() * size();
+    // The price (predicted time) of a call depends on the problems of all ranks. An uneven all_to_all is priced as if all
+    // blocks were equal, because this rank knows only its own problem.
+    const std::int64_t even_count = round_up<std::int64_t>(key.count, size());
     const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size(), 0, false, hosts_);
     if (script_) {
       place->second.price = price_of_call(*selector_, backend_, decision.choice, priced, key.dtype, decision.bytes_crossing);

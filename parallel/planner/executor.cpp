@@ -17,16 +17,16 @@ namespace {
 using Kind = StageCost::Act::Kind;
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// Properties of a recorded call of a class. They are the same in every execution of the call.
+// Properties of a recorded call of a class. The properties are the same in every execution of the call.
 struct KnownCall {
   int channel = 0;  // the k-th calls of all classes in a channel are the same call
-  int parties = 1;  // number of classes that must begin it
+  int parties = 1;  // number of classes that must begin the call
   CallTime time;
   std::vector<LinkUse> uses;  // how the call uses links between hosts
   std::string axis;
   double after = 0;
   bool is_message = false;
-  std::int64_t sent = 0, copied = 0;  // bytes that a rank of this class sends, and that it copies
+  std::int64_t sent = 0, copied = 0;  // bytes that a rank of this class sends; bytes that it copies
 };
 
 struct Transfer {
@@ -38,10 +38,10 @@ struct Transfer {
 
 struct ClassState {
   std::vector<const StageCost::Part*> parts;  // in the order of execution
-  std::vector<PipelineAction> actions;        // the actions of these parts except the first and the last
+  std::vector<PipelineAction> actions;        // the actions of `parts`, except those of the first and the last part
   std::size_t part = 0, act = 0;
-  double accelerator = 0, host = 0;  // times until which the accelerator and the host's thread are busy
-  double began = -1;                 // time at which the part's first kernel began; −1: none has begun
+  double accelerator = 0, host = 0;  // times until which the accelerator and the host thread are busy
+  double began = -1;                 // time at which the part's first kernel began; −1 if no kernel has begun
   std::vector<int> transfers;        // the newest execution of each recorded call
   std::map<int, int> counted;        // number of executions so far in each channel
   bool done = false;
@@ -49,7 +49,8 @@ struct ClassState {
 
 struct ExecutorEvent {
   double time;
-  int kind, which;  // kind 0: a class continues; kind 1: a transfer begins to send bytes, or is complete
+  int kind, which;  // if `kind` is 0, the class `which` continues; if it is 1, the transfer `which` begins to send bytes or
+                    // is complete
   bool operator>(const ExecutorEvent& other) const {
     return std::tie(time, kind, which) > std::tie(other.time, other.kind, other.which);
   }
@@ -146,7 +147,7 @@ class Executor {
     return {2 * e_.ranks.classes[c].host + 1, e_.ranks.classes[c].groups.at(axis).senders};
   }
 
-  // Performs the acts of a class until the class must wait, or until its next act is in the future.
+  // Performs the acts of a class until the class must wait, or until its next act begins later than now.
   void go_on(std::size_t c) {
     ClassState& state = states_[c];
     while (!state.done) {
@@ -207,7 +208,10 @@ class Executor {
     if (call.time.total() > transfers_[index(which)].call->time.total()) transfers_[index(which)].call = &call;
     if (--transfers_[index(which)].missing > 0) return which;
     started_.erase(found);
-    if (call.is_message) return start(which), which;
+    if (call.is_message) {
+      start(which);
+      return which;
+    }
     std::deque<int>& line = lines_[call.channel];
     line.push_back(which);
     if (line.size() == 1) start(which);

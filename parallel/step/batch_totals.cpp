@@ -7,7 +7,8 @@
 namespace chorale {
 namespace {
 
-constexpr std::int64_t before_squares = 3;  // elements before the words of ‖g‖²: loss, tokens, ranks with bad sums
+constexpr std::int64_t before_squares = 3;  // number of elements before the words of ‖g‖²: the loss, the number of tokens,
+                                            // and the number of ranks with invalid sums
 
 void put(const SquareSum& sum, std::span<double> words) { words[0] = sum.fast; }
 void put(const SquareSum& sum, std::span<std::int64_t> words) {
@@ -53,7 +54,10 @@ BatchTotals::Sums BatchTotals::add_up(Axis& world, bool loss_counts, bool sound,
                                       std::span<std::int64_t> counts) {
   Sums sums;
   const Tensor sent = counts.empty() ? all_.narrow(0, all_.count() - counts_) : all_;
-  if (phantom()) return world.all_reduce(sent), sums;
+  if (phantom()) {
+    world.all_reduce(sent);
+    return sums;
+  }
   visit_sums(all_.dtype(), [&]<class T>(Type<T>) {
     if (!loss_counts) chorale::clear(loss());
     with_values<T>(all_.narrow(1, 2), Use::write, [&](std::span<T> here) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/round_up.hpp"
 #include "src/math/cast.hpp"
 
 namespace chorale {
@@ -47,7 +48,7 @@ std::vector<std::vector<ParameterPointer>> cut(const std::vector<std::vector<Par
   return all;
 }
 
-// See copied_along. Along the axes in `spread`, ranks own different elements, so there are no copies.
+// Computes the result of copied_along. Along the axes in `spread`, ranks own different elements, so there are no copies.
 AxisSet copies(const Parameter& p, AxisSet spread, const Mesh& mesh) {
   const AxisTable& axes = *mesh.layout().axes;
   const AxisSet cut = axes.set_of(p.cut_by), layers = axes.dividing(Divides::layers);
@@ -99,7 +100,7 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
       bucket.count += elements;
     }
     const std::int64_t ranks = bucket.group->size() * others.size();
-    bucket.count = (bucket.count + ranks - 1) / ranks * ranks;
+    bucket.count = round_up(bucket.count, ranks);
     bucket.number = buckets_.size();
     buckets_.push_back(std::move(bucket));
   }
@@ -110,7 +111,7 @@ Buckets::Buckets(const std::vector<std::vector<ParameterPointer>>& units, const 
 }
 
 AxisSet Buckets::copied_along(const Parameter& parameter) const {
-  const auto home = home_.find(&parameter);  // biases of experts are in no bucket, and are never sharded
+  const auto home = home_.find(&parameter);  // routing biases are not in a bucket, and are never sharded
   return copies(parameter, options_.zero == 0 || home == home_.end() ? 0 : home->second->cut_among, mesh_);
 }
 
@@ -142,7 +143,8 @@ Tensor Buckets::new_values(const Bucket& bucket) {
 }
 
 Tensor Buckets::new_gradients(const Bucket& bucket) {
-  const Tensor gradients = away(bucket.gradient_shard)  // staged, because a group of one rank writes this buffer to the tier
+  const Tensor gradients = away(bucket.gradient_shard)  // a staging buffer, because a group of one rank writes this buffer
+                                                        // to the tier
                                ? Staged(memory_, bucket.count, options_.gradient, Category::grads).tensor()
                                : Tensor(memory_, {bucket.count}, options_.gradient, Category::grads);
   clear(gradients);
@@ -150,8 +152,8 @@ Tensor Buckets::new_gradients(const Bucket& bucket) {
 }
 
 // The bucket is rounded block by block. Each block is rounded into a buffer, which is then copied into the bucket. The copy
-// overwrites only gradients that have already been rounded. A large bucket is divided into few large blocks, because
-// starting a kernel on a GPU takes time.
+// overwrites only gradients that have already been rounded. A large bucket is divided into a few large blocks, because each
+// kernel launch on a GPU takes time.
 void Buckets::round(const Bucket& bucket) {
   if (bucket.summed_type == options_.gradient) return;
   const std::int64_t most = std::min(bucket.count, std::max<std::int64_t>(1 << 16, bucket.count / 64));
@@ -176,7 +178,7 @@ void Buckets::add_to_shard(const Tensor& sum, const Tensor& shard) {
       [&](const Window&, std::span<const Tensor> here) { add(here[1].slice(), here[0].slice(), options_.queue); });
 }
 
-// A shard in a slow tier need not be cleared, because it is written before it is read.
+// A shard in a slow tier need not be cleared, because the shard is overwritten before it is read.
 void Buckets::clear_gradients(const Bucket& bucket) {
   if (!away(bucket.gradient_shard)) clear(options_.zero < 2 ? bucket.gradients : bucket.gradient_shard);
 }

@@ -16,7 +16,7 @@ class ScheduleRun {
     const bool may_run_ahead = std::ranges::all_of(actions, [](const auto& a) { return a.kind == Pass::forward; });
     for (; next_ < actions.size(); ++next_) {
       if (is_left_out(actions[next_].micro_batch)) continue;
-      // A plan keeps each result until read_by, because it counts the worst case.
+      // A plan keeps each result until read_by, because a plan counts the worst case.
       std::erase_if(sends_, [this](Sent& sent) { return !axis_.pretends() && sent.call.test(); });
       for (; may_run_ahead && sends_.size() >= most_unread_results; sends_.erase(sends_.begin())) end(sends_.front());
       act(actions[next_]);
@@ -99,12 +99,15 @@ class ScheduleRun {
     return message;
   }
 
-  // Sends the result to the stage that needs it. Returns true if the result is needed by a different chunk of this stage, so
-  // that no message is sent.
+  // Sends the result to the stage that needs it. If a different chunk of this stage needs the result, sends no message and
+  // returns true.
   bool send(const PipelineAction& action, const Tensor& made) {
     const auto to = taker_of(schedule_, {axis_.rank(), action});
     if (!to || !made) return false;
-    if (to->stage == axis_.rank()) return here_[{to->action.micro_batch, to->action.chunk}] = made, true;
+    if (to->stage == axis_.rank()) {
+      here_[{to->action.micro_batch, to->action.chunk}] = made;
+      return true;
+    }
     made.count_as(Category::comm);
     sends_.push_back({axis_.start_send(made, static_cast<int>(to->stage)), part_.read_by[next_]});
     return false;
@@ -119,8 +122,8 @@ class ScheduleRun {
   std::map<std::pair<std::int64_t, std::int64_t>, Tensor> here_;  // results that a different chunk of this stage needs
   std::vector<Sent> sends_;
   PipelineTimes times_;
-  std::int64_t begun_ = 0;                                       // number of micro-batches that have begun
-  std::int64_t end_ = std::numeric_limits<std::int64_t>::max();  // the first micro-batch that is left out
+  std::int64_t begun_ = 0;                                       // number of micro-batches begun so far
+  std::int64_t end_ = std::numeric_limits<std::int64_t>::max();  // the first micro-batch that is not run
 };
 
 }  // namespace

@@ -12,17 +12,26 @@
 #include "src/memory/on_host.hpp"
 
 namespace chorale {
+namespace {
+
+const TrainingOptions& checked(const TrainingOptions& options, const Layout& layout) {
+  check(options, layout);
+  return options;
+}
+
+}  // namespace
+
 Training::Training(const TrainingOptions& options, Memory& memory, Clock& clock)
     : Training(options, Mesh(), memory, clock) {}
 
 Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Clock& clock)
-    : options_(options),
+    : options_(checked(options, mesh.layout())),
       mesh_(std::move(mesh)),
       clock_(clock),
       account_(mesh_, options.kernels.queue(), clock),
       memory_(memory, options.memory.limit, options.memory.contiguous, options.offload, options.kernels.device,
               options.kernels.meter),
-      numerics_((check(options, mesh_.layout()), numerics_on(options.kernels.device, options.numerics))),
+      numerics_(numerics_on(options.kernels.device, options.numerics)),
       connections_(options, mesh_),
       stage_(options.shape, options.recompute, mesh_, options.build),
       parameters_(stage_.parameters()),
@@ -50,7 +59,7 @@ Training::Training(const TrainingOptions& options, Mesh mesh, Memory& memory, Cl
                                            update_queue(), options.optimizer.masters, optimizer_tier());
   updates_ = std::make_unique<Updates>(options.update, *optimizer_, *numerics_, update_queue(), batch_totals_.phantom());
   reducer_ = reducer_of(options, *buckets_, *updates_);
-  reducer_->publish();  // with ZeRO-1 and 2, gathers the other shards: the optimizer has initialized only this rank's shard
+  reducer_->publish();  // with ZeRO-1 and 2, gathers the shards of other ranks: this rank has initialized only its own shard
   for (const auto& axis : mesh_.axes()) axis->record_in(account_.trace());
 }
 
@@ -121,8 +130,8 @@ std::unique_ptr<MicroBatch> Training::open(const ReadSamples& read, std::int64_t
   return batch;
 }
 
-// Divides the samples cursor … cursor + samples − 1 among the replicas, and runs this replica's share through the pipeline.
-// Runs all micro-batches of the schedule, unless PipelinePart::ends_before ends the run early.
+// Divides `samples` samples, beginning with the sample `cursor`, among the replicas, and runs this replica's share through
+// the pipeline. Runs all micro-batches of the schedule, unless PipelinePart::ends_before ends the run early.
 PipelineTimes Training::run_samples(const ReadSamples& read, std::int64_t cursor, std::int64_t samples,
                                     const PipelineSchedule& schedule, const std::vector<std::size_t>& read_by,
                                     const Prepare& prepare, const std::function<bool(std::int64_t)>& ends_before) {
@@ -165,9 +174,9 @@ StepResult Training::step(const ReadSamples& read) {
   if (memory_.arena()) memory_.arena()->begin_step();
   const FileTier::Times before = memory_.file_times();
   reducer_->begin(schedule_.micro_batches);
-  // The number of counted tokens is known only after add_up(), in which the host waits for the device. If the norm were
-  // computed after add_up(), the host would have to wait twice. So the norm is computed as if all tokens counted, and is
-  // corrected below.
+  // The number of unmasked tokens is known only after add_up(), in which the host waits for the device. If the norm were
+  // computed after add_up(), the host would have to wait twice. So the norm is computed as if all tokens counted. The norm
+  // is corrected below.
   const std::int64_t most_tokens = options_.batch.global * options_.shape.sequence;
   const double usual = 1 / (static_cast<double>(most_tokens) * options_.scaler.scale);
   updates_->begin(result.rate, usual);
@@ -199,7 +208,7 @@ StepResult Training::step(const ReadSamples& read) {
   const double clip =
       options_.optimizer.clip > 0 ? std::min(1.0, options_.optimizer.clip / (result.gradient_norm + 1e-6)) : 1;
   account_.update_begins();
-  if (!result.skipped) balance_.step(choices_);  // reads biases from the device while the device has no queued work
+  if (!result.skipped) balance_.step(choices_);  // reads biases from the device at a time when the device has no queued work
   const Updates::Done done = updates_->end(result.rate, scale * clip, result.skipped);
   account_.updated();
   if (done.publishes) reducer_->publish();  // with ZeRO-1 and 2, gathers the values that other ranks updated
@@ -222,7 +231,7 @@ StepResult Training::skip_step() {
   result.rate = options_.optimizer.rate.at(steps_ - 1);
   result.loss_scale = options_.scaler.scale;
   samples_ += options_.batch.global;
-  choices_.clear();  // drops the counts that the repeated step added on this rank
+  choices_.clear();  // removes the counts that the repeated step added on this rank
   if (updates_->end(result.rate, 0, true).publishes) reducer_->publish();
   return result;
 }
@@ -291,8 +300,8 @@ double Training::evaluate(const ReadSamples& read, std::int64_t samples) { retur
 std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std::int64_t samples,
                                                     const std::function<bool()>& is_cut) {
   const std::int64_t whole = options_.batch.micro * mesh_.data().size(), all = (samples + whole - 1) / whole;
-  // In a vote, the ranks agree whether to end the evaluation. The result of a vote is read only before the next vote. By
-  // then, the last pipeline stage has usually voted too, so no stage waits for the result, and the pipeline does not drain.
+  // The ranks vote on whether to end the evaluation. The result of a vote is read only before the next vote. By then, the
+  // last pipeline stage has usually voted too, so no stage waits for the result, and the pipeline does not drain.
   const std::int64_t between_votes = schedule_.parts() > 1 ? 2 * schedule_.parts() : 1;
   std::optional<Axis::Vote> vote;
   bool cut = false;
@@ -308,7 +317,7 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
       read, 0, samples, passes, read_at_latest(passes, mesh_.pipeline().rank()),
       [](MicroBatch& batch) { batch.context.training = false; }, is_cut ? ends_before : std::function<bool(std::int64_t)>());
   if (cut || (vote && vote->any())) {
-    trouble_of_sums();  // drops the errors of this evaluation's sums
+    trouble_of_sums();  // clears the errors of this evaluation's sums
     return std::nullopt;
   }
   const std::optional<Outcome> outcome =
@@ -320,8 +329,8 @@ std::optional<double> Training::evaluate_unless_cut(const ReadSamples& read, std
   return outcome->loss;
 }
 
-// Casts the optimizer's weights to the parameters' type where the two types differ, and gathers the values as at the end of
-// step().
+// If the optimizer's weights and the parameters have different types, casts the weights to the parameters' type. Then
+// gathers the values as at the end of step().
 void Training::publish() {
   optimizer_->publish(update_queue());
   reducer_->publish();

@@ -1,4 +1,5 @@
-// The types of options. Each `add` binds an option to a field, and defines how a string is converted to the field's value.
+// The types of options. Each `add` function binds an option to a field, and defines how a string is converted to the field's
+// value.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -40,7 +41,8 @@ std::string assign_whole(const std::string& text, std::int64_t& field, Option& o
   if (!parse_whole(text, value, [](const char* s, char** end) { return std::strtoll(s, end, 10); })) return "a whole number";
   if (std::string expected = outside(option, static_cast<double>(value)); !expected.empty()) return expected;
   field = value;
-  return option.text = fmt::format("{}", field), "";
+  option.text = fmt::format("{}", field);
+  return "";
 }
 
 // Parses a number and stores it in `field` and `option.text`. Returns "", or the expected form if the number is invalid.
@@ -50,11 +52,12 @@ std::string assign_number(const std::string& text, double& field, Option& option
     return "a number";
   if (std::string expected = outside(option, value); !expected.empty()) return expected;
   field = value;
-  return option.text = fmt::format("{}", field), "";
+  option.text = fmt::format("{}", field);
+  return "";
 }
 
-// Takes the word `none`, or calls `assign`. Returns "" or the expected form. If `none` is a number, the expected form does
-// not mention it.
+// Accepts the word `none`, and calls `assign` for any other text. Returns "", or the expected form if the text is invalid.
+// If `none` is a number, the expected form does not mention it.
 template <class Assign>
 std::string assign_or_none(const std::string& text, const std::string& none, Option& option, const Assign& assign) {
   if (text == none) {
@@ -71,21 +74,39 @@ std::string assign_bytes(const std::string& text, std::int64_t& field, Option& o
   if (!value) return "a size such as 8, 64K or 1M";
   if (std::string expected = outside(option, static_cast<double>(*value)); !expected.empty()) return expected;
   field = *value;
-  return option.text = fmt::format("{}", field), "";
+  option.text = fmt::format("{}", field);
+  return "";
+}
+
+// Does the same as assign_or_none(), for an optional field, which the word `none` leaves empty.
+template <class Assign>
+std::string assign_optional(const std::string& text, const std::string& none, std::optional<std::int64_t>& field,
+                            Option& option, const Assign& assign) {
+  std::int64_t value = 0;
+  std::string expected = assign_or_none(text, none, option, [&] { return assign(text, value, option); });
+  if (expected.empty()) field = option.text == none ? std::optional<std::int64_t>() : value;
+  return expected;
 }
 
 }  // namespace
 
 Option& Options::add(const std::string& name, std::string& field, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .text = field});
-  option.assign = [&field, &option](const std::string& text) { return field = option.text = text, ""; };
+  option.assign = [&field, &option](const std::string& text) {
+    field = option.text = text;
+    return "";
+  };
   return option;
 }
 
 Option& Options::add(const std::string& name, bool& field, const std::string& about) {
   if (field) {
     Option& option = insert({.name = name, .about = about, .text = "yes", .choices = {"yes", "no"}});
-    option.assign = [&field, &option](const std::string& text) { return field = (option.text = text) == "yes", ""; };
+    option.assign = [&field, &option](const std::string& text) {
+      option.text = text;
+      field = text == "yes";
+      return "";
+    };
     return option;
   }
   return add_switch(name, about, [&field](bool on) { field = on; });
@@ -102,7 +123,7 @@ Option& Options::add_switch(const std::string& name, const std::string& about, s
     const auto value = parse_switch(text);
     if (!value) return "yes or no";
     set(*value);
-    option.text = *value ? "true" : "false";  // TOML's own words, which config files and records use
+    option.text = *value ? "true" : "false";  // TOML keywords, which config files and records use
     return "";
   };
   return option;
@@ -111,7 +132,11 @@ Option& Options::add_switch(const std::string& name, const std::string& about, s
 Option& Options::add_choice(const std::string& name, std::vector<std::string> names, const std::string& first,
                             const std::string& about, std::function<void(const std::string&)> set) {
   Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .text = first, .choices = std::move(names)});
-  option.assign = [&option, set = std::move(set)](const std::string& text) { return set(option.text = text), ""; };
+  option.assign = [&option, set = std::move(set)](const std::string& text) {
+    option.text = text;
+    set(text);
+    return "";
+  };
   return option;
 }
 
@@ -143,10 +168,7 @@ Option& Options::add(const std::string& name, const std::string& none, std::opti
                            .text = field ? fmt::format("{}", *field) : none,
                            .is_number = is_number});
   option.assign = [&field, &option, none](const std::string& text) {
-    std::int64_t value = 0;
-    std::string expected = assign_or_none(text, none, option, [&] { return assign_whole(text, value, option); });
-    if (expected.empty()) field = option.text == none ? std::optional<std::int64_t>() : value;
-    return expected;
+    return assign_optional(text, none, field, option, assign_whole);
   };
   return option;
 }
@@ -160,17 +182,10 @@ Option& Options::add_bytes(const std::string& name, std::int64_t& field, const s
 
 Option& Options::add_bytes(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
                            const std::string& about) {
-  const bool is_number = is_whole(none);
-  Option& option = insert({.name = name,
-                           .about = about,
-                           .metavar = is_number ? "BYTES" : "BYTES|" + none,
-                           .text = field ? fmt::format("{}", *field) : none,
-                           .is_number = is_number});
+  Option& option = add(name, none, field, about);
+  option.metavar = option.is_number ? "BYTES" : "BYTES|" + none;
   option.assign = [&field, &option, none](const std::string& text) {
-    std::int64_t value = 0;
-    std::string expected = assign_or_none(text, none, option, [&] { return assign_bytes(text, value, option); });
-    if (expected.empty()) field = option.text == none ? std::optional<std::int64_t>() : value;
-    return expected;
+    return assign_optional(text, none, field, option, assign_bytes);
   };
   return option;
 }
@@ -181,7 +196,8 @@ Option& Options::add_seconds(const std::string& name, double& field, const std::
     const auto seconds = parse_seconds(text);
     if (!seconds) return "a time such as 90s, 1.5m or 2h";
     field = *seconds;
-    return option.text = fmt::format("{}s", field), "";
+    option.text = fmt::format("{}s", field);
+    return "";
   };
   return option;
 }
@@ -218,28 +234,38 @@ Option& Options::add_relative(const std::string& name, const std::string& whole,
       return fmt::format("a number, or a share such as 0.1{}", suffix);
     if (const auto expected = outside(option, share.value); !expected.empty()) return expected;
     field = share;
-    return option.text = text_of(field), "";
+    option.text = text_of(field);
+    return "";
   };
   return option;
 }
 
 Option& Options::add(const std::string& name, std::vector<std::string>& field, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .metavar = "A,B,…", .text = join(field, ","), .is_list = true});
-  option.assign = [&field, &option](const std::string& text) { return field = split(option.text = text, ','), ""; };
+  option.assign = [&field, &option](const std::string& text) {
+    option.text = text;
+    field = split(text, ',');
+    return "";
+  };
   return option;
 }
 
 Option& Options::add(const std::string& name, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .is_source = true});
-  option.assign = [&option](const std::string& text) { return option.text = text, ""; };
+  option.assign = [&option](const std::string& text) {
+    option.text = text;
+    return "";
+  };
   return option;
 }
 
 Option& Options::add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about) {
   Option& option = insert({.name = name, .about = about, .metavar = "FILE…", .positional = true, .is_list = true});
   option.assign = [&field, &option](const std::string& text) {
-    return field = split(option.text = text, '\n'), "";
-  };  // file names may contain commas
+    option.text = text;
+    field = split(text, '\n');  // file names can contain commas
+    return "";
+  };
   return option;
 }
 

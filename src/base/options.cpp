@@ -114,7 +114,10 @@ void Options::pass_on(const Options& other, const std::vector<std::string>& exce
     option.conditions.clear();
     option.synonyms.clear();
     option.replaced.clear();
-    option.assign = [&option](const std::string& text) { return option.text = text, ""; };
+    option.assign = [&option](const std::string& text) {
+      option.text = text;
+      return "";
+    };
   }
 }
 

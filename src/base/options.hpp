@@ -2,14 +2,15 @@
 //
 //   options.add("ranks", ranks_, "ranks to plan for").range(1, 64);
 //
-// The same name then works in every source. A later source overrides an earlier one:
+// The same name then works in every source of settings. A later source overrides an earlier one:
 //
 //   default < preset < another program's file < config file      < environment       < command line
 //                                                 ranks = 4          CHORALE_RANKS=4     --ranks 4
 //
 // Every value records its origin. An unknown name is an error that says where the name was given and suggests the nearest
 // name. A value that would have no effect is refused: `only_with` and `only_where` declare when an option has an effect. All
-// mistakes in the settings are reported together. A single mistake takes three lines; several mistakes take one line each.
+// mistakes in the settings are reported together. A single mistake is reported in three lines, and several mistakes in one
+// line each.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -63,7 +64,7 @@ enum class Whole : std::uint8_t {
   scale    // the batch and the resources, which vary with the number of ranks
 };
 
-// A condition for an option to have an effect.
+// A condition that must hold for an option to have an effect.
 struct Condition {
   std::function<std::string()> why_not;  // "" if the condition holds; otherwise the reason: "family = gpt2 (default)"
   std::string needs;                     // the condition in words: "family llama"
@@ -71,18 +72,40 @@ struct Condition {
 
 class Option {
  public:
-  Option& alias(std::string name) { return aliases.push_back(std::move(name)), *this; }  // "world-size", or a letter: -n
-  Option& one_of(std::vector<std::string> names) { return choices = std::move(names), *this; }
-  Option& range(double low, double high) { return lowest = low, highest = high, *this; }
-  // This option and `other` exclude each other. If this option is given on the command line or in the environment, it
-  // replaces `other` from a config file. In all other cases, giving both is an error.
-  Option& instead_of(std::string other) { return replaced = std::move(other), *this; }
+  Option& alias(std::string name) {  // "world-size"; "n" means -n
+    aliases.push_back(std::move(name));
+    return *this;
+  }
+  Option& one_of(std::vector<std::string> names) {
+    choices = std::move(names);
+    return *this;
+  }
+  Option& range(double low, double high) {
+    lowest = low;
+    highest = high;
+    return *this;
+  }
+  // This option and `other` are mutually exclusive. If this option is given on the command line or in the environment, it
+  // replaces a value of `other` from a config file. In all other cases, giving both is an error.
+  Option& instead_of(std::string other) {
+    replaced = std::move(other);
+    return *this;
+  }
   // The placeholder in the help, such as FILE or N.
-  Option& words(std::string placeholder) { return metavar = std::move(placeholder), *this; }
+  Option& words(std::string placeholder) {
+    metavar = std::move(placeholder);
+    return *this;
+  }
 
-  // Accepts a different program's word for one of Chorale's choices.
-  Option& also(std::string theirs, std::string ours) { return synonyms.emplace_back(theirs, ours), *this; }
-  Option& suggest(std::vector<std::string> names) { return suggestions = std::move(names), *this; }
+  // Also accepts `theirs`, another program's name for Chorale's choice `ours`.
+  Option& also(std::string theirs, std::string ours) {
+    synonyms.emplace_back(theirs, ours);
+    return *this;
+  }
+  Option& suggest(std::vector<std::string> names) {
+    suggestions = std::move(names);
+    return *this;
+  }
   Option& changes(Effect what) {
     effect = what;
     return *this;
@@ -91,9 +114,9 @@ class Option {
     whole = larger;
     return *this;
   }
-  // only_with: this option has an effect only if the option `other`, of the same command, has one of `values`: enumerators,
-  // names or switches (bool). A value that `other` does not take is an error of the declaration. only_where: this option has
-  // an effect only if `why_not` returns "". `needs` is the condition in words.
+  // only_with() declares that this option has an effect only if the option `other`, of the same command, has one of
+  // `values`: enumerators, names or switches (bool). A value that `other` does not take is an error of the declaration.
+  // only_where() declares that this option has an effect only if `why_not` returns "". `needs` is the condition in words.
   template <class... Values>
   Option& only_with(const Option& other, const Values&... values) {
     return only_with_texts(other, {text_of(values)...});
@@ -108,19 +131,19 @@ class Option {
   std::string initial;  // the default
   std::string origin = "default";
   Source source = Source::other;
-  std::string replaced;  // the option excluded by this one (instead_of)
+  std::string replaced;  // the option that this option excludes (instead_of)
   std::vector<std::string> aliases;
-  std::vector<std::string> choices;                           // the allowed values, or list elements; empty: any value. If
-                                                              // yes and no are choices, words such as true, on and 1 are
-                                                              // accepted for them
-  std::vector<std::pair<std::string, std::string>> synonyms;  // (a different program's word, Chorale's choice)
+  std::vector<std::string> choices;                           // the allowed values or list elements; if there are none, any
+                                                              // value is allowed. If yes and no are choices, words such as
+                                                              // true, on and 1 are accepted for them
+  std::vector<std::pair<std::string, std::string>> synonyms;  // (another program's name, Chorale's choice)
   std::vector<std::string> suggestions;  // for shell completion, if values other than the choices are allowed
   std::vector<Condition> conditions;     // all conditions must hold for the option to have an effect
   double lowest = 0, highest = -1;       // no limits if lowest > highest
   bool positional = false, is_list = false, is_switch = false, is_number = false, is_source = false;
-  bool passed_on = false;  // belongs to a different command; kept as text and checked by that command
-  // Sets the field, and sets `text` to the canonical form of the value (".5" → "0.5"). Returns "", or the expected form if
-  // the argument does not fit.
+  bool passed_on = false;  // this option belongs to another command; its value is kept as text and checked by that command
+  // Sets the field, and sets `text` to the canonical form of the value (".5" → "0.5"). Returns "", or a description of the
+  // expected form if the argument is invalid.
   std::function<std::string(const std::string&)> assign;
   Effect effect = Effect::unstated;
   Whole whole = Whole::none;
@@ -138,7 +161,7 @@ class Option {
 class Options {
  public:
   explicit Options(std::string command) : command_(std::move(command)) {}
-  Options(const Options&) = delete;  // the assign functions refer to elements of options_
+  Options(const Options&) = delete;  // because the assign functions refer to elements of `options_`
   Options& operator=(const Options&) = delete;
 
   // Options added after this call appear under this heading in the help, and have this effect unless they state another.
@@ -147,21 +170,21 @@ class Options {
     effect_ = effect;
   }
   Option& add(const std::string& name, std::string& field, const std::string& about);
-  // A field that is initially false becomes a switch: --name turns it on. A field that is initially true takes a value:
-  // --name no.
+  // The option of a field that is initially false is a switch: --name sets the field to true. The option of a field that is
+  // initially true takes a value: --name no.
   Option& add(const std::string& name, bool& field, const std::string& about);
-  // A switch that turns a field off: --no-master-weights.
+  // A switch that sets a field to false: --no-master-weights.
   Option& add_no(const std::string& name, bool& field, const std::string& about);
   Option& add(const std::string& name, std::int64_t& field, const std::string& about);
   Option& add(const std::string& name, std::uint64_t& field, const std::string& about);
   Option& add(const std::string& name, double& field, const std::string& about);
-  // The word `none` means that `field` is 0.
+  // `none` is the word that stands for the value 0, such as "dropless".
   Option& add(const std::string& name, const std::string& none, double& field, const std::string& about);
-  // The word `none` means that `field` has no value. The word is "auto", or a number such as "0" that would be meaningless
-  // as a value.
+  // `none` is the word that stands for the absence of a value: "auto", or a number such as "0" that would be meaningless as
+  // a value.
   Option& add(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
               const std::string& about);
-  // Takes a name of an enumeration (named.hpp). one_of() may restrict the names further.
+  // Takes the name of an enumerator (named.hpp). one_of() may restrict the names further.
   template <Named Enum>
   Option& add(const std::string& name, Enum& field, const std::string& about) {
     return add_choice(name, all_names<Enum>(), name_of(field), about,
@@ -191,13 +214,13 @@ class Options {
   Option& add(const std::string& name, std::vector<std::string>& field, const std::string& about);
   // Takes sizes as people write them: 8, 64K, 1.5M, 2G (powers of 1024).
   Option& add_bytes(const std::string& name, std::int64_t& field, const std::string& about);
-  // As in add(), the word `none` means that `field` has no value.
+  // As in add(), `none` is the word that stands for the absence of a value.
   Option& add_bytes(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
                     const std::string& about);
   Option& add_seconds(const std::string& name, double& field, const std::string& about);  // 90, 90s, 1.5m, 2h
   Option& add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about);
-  // A source of settings, such as --config. `resolve` reads the source by its name and merges its settings into the other
-  // options.
+  // An option that names a source of settings, such as --config. `resolve` reads the source and merges its settings into the
+  // other options.
   Option& add(const std::string& name, const std::string& about);
   Option& add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about);
 
@@ -205,13 +228,13 @@ class Options {
   void only_where(const std::string& needs, const std::function<std::string()>& why_not,
                   const std::function<void()>& declare);
 
-  // Also accepts the options of a different command, to pass them on to that command. Skips options that this command itself
+  // Also accepts the options of another command, to pass them on to that command. Skips options that this command itself
   // has, and options in `except`. The help does not list options that are passed on. An option that is passed on appears in
   // records only if the user gave it.
   void pass_on(const Options& other, const std::vector<std::string>& except);
   std::vector<Setting> given_to_pass_on() const;
 
-  // Adds the names of a different program. Names for an option that this command lacks are skipped.
+  // Adds another program's option names. Skips a name if this command lacks the corresponding option.
   void add_words(const std::vector<Word>& words);
 
   const std::string& command() const { return command_; }
@@ -223,8 +246,8 @@ class Options {
   const Word* find_word(const std::string& key) const;
   const std::string& origin(const std::string& name) const;
 
-  // Translates settings with the names of a different program into Chorale's options. These names may require values of
-  // other options, which settle() checks later.
+  // Translates settings that use another program's option names into settings of Chorale's options. Such a name can require
+  // values of other options, which settle() checks later.
   std::vector<Setting> in_our_names(const std::vector<Setting>& settings);
   // Sets one value. Throws a usage error if the name is unknown or the value does not fit.
   void set(const Setting& setting);
@@ -234,18 +257,18 @@ class Options {
   void report_mistakes();
   // Called once after all settings are taken. Throws a usage error for the mistakes found so far. If there are no mistakes,
   // throws a usage error for settings that have no effect. (If there is a mistake, it might be the reason why a setting has
-  // no effect.) A setting without effect from a different program's file is reset, with a note.
+  // no effect.) A setting from another program's file that has no effect is reset, with a note.
   void settle();
-  // Records a mistake about an unknown name, and calls the name a flag if it starts with a dash. If a different program uses
-  // the name, suggests the corresponding option; otherwise suggests the nearest name.
+  // Records a mistake about an unknown name, and calls the name a flag if it starts with a dash. If another program uses the
+  // name, suggests the corresponding option; otherwise suggests the nearest name.
   void refuse_unknown(const std::string& name, const std::string& origin);
-  std::string why_idle(const Option& option) const;  // returns why the option has no effect, or "" if it has one
+  std::string why_idle(const Option& option) const;  // returns why the option has no effect, or "" if it has an effect
   // Remarks on the settings for the user, one per line.
   void note(std::string line) { notes_.push_back(std::move(line)); }
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // Returns the settings as command-line words, except the names in `without`. Skips defaults and values from a preset or
-  // stored model.
+  // Returns the settings as command-line arguments, except options named in `without`. Skips defaults and values from a
+  // preset or stored model.
   std::vector<std::string> words(const std::vector<std::string>& without = {}) const;
 
   std::string help_text() const;
@@ -260,7 +283,7 @@ class Options {
   };
   Option& insert(Option option);
   Option& add_switch(const std::string& name, const std::string& about, std::function<void(bool)> set);
-  // Calls `set` with one of the names.
+  // Adds an option whose value is one of `names`. Calls `set` with the chosen name.
   Option& add_choice(const std::string& name, std::vector<std::string> names, const std::string& first,
                      const std::string& about, std::function<void(const std::string&)> set);
   void refuse_unexpected();
@@ -275,7 +298,7 @@ class Options {
 
 // Returns the two parts of the option's help text: "--lr X" and "highest learning rate (default 0.001)".
 std::pair<std::string, std::string> described(const Option& option);
-inline constexpr std::string_view idle_mark = "# no effect: ";  // starts the toml() line of an option without effect
+inline constexpr std::string_view idle_mark = "# no effect: ";  // prefix of an option without effect in the text from toml()
 inline std::string dashes(const std::string& name) { return name.size() == 1 ? "-" : "--"; }
 std::string quoted_toml(const std::string& text);
 std::string canonical_key(std::string name);  // RUN_DIR, run_dir, --run-dir → run-dir

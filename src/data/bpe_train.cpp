@@ -1,12 +1,13 @@
-// Learns a byte-pair encoding. The text is stored as a multiset of pieces. Each merge takes the most frequent pair from a
-// heap, rewrites only the pieces that contain this pair, and corrects the counts of all pairs in these pieces. A heap entry
-// with an outdated count is pushed back with the current count. No two tokens have the same text, because equal stretches of
-// text are merged in the same way unless a merge crosses their ends.
+// Learns a byte-pair encoding. The text is stored as a multiset of pre-tokens. Each merge takes the most frequent pair from
+// a heap, rewrites only the pre-tokens that contain this pair, and corrects the counts of all pairs in these pre-tokens. A
+// heap entry with an outdated count is pushed back with the current count. No two tokens have the same text, because equal
+// substrings are merged in the same way unless a merge crosses the end of a substring.
 #include <algorithm>
 #include <map>
 #include <queue>
 
 #include "src/base/error.hpp"
+#include "src/base/hash.hpp"
 #include "src/data/bpe.hpp"
 
 namespace chorale {
@@ -29,7 +30,7 @@ struct PairCandidate {
 
 struct PairHash {
   std::size_t operator()(const Pair& pair) const {
-    return (static_cast<std::uint64_t>(pair[0]) << 32 | static_cast<std::uint32_t>(pair[1])) * 0x9E3779B97F4A7C15u >> 16;
+    return hash_with(static_cast<std::uint64_t>(pair[0]), static_cast<std::uint64_t>(pair[1]));
   }
 };
 
@@ -68,10 +69,10 @@ class Learner {
  private:
   struct Found {
     std::int64_t count = 0;
-    std::vector<std::size_t> pieces;  // indices of the pieces that contain the pair or previously contained it
+    std::vector<std::size_t> pieces;  // indices of the pre-tokens that contain the pair or previously contained it
   };
 
-  // Adds the pairs of a piece to the counts (sign 1) or removes them (−1).
+  // Adds the pairs of a pre-token to the counts (sign 1) or removes them from the counts (sign −1).
   void add(std::size_t index, std::int64_t sign) {
     const CountedPiece& piece = pieces_[index];
     for (std::size_t i = 0; i + 1 < piece.tokens.size(); ++i) {

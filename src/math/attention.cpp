@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "src/base/parallel.hpp"
+#include "src/base/round_up.hpp"
 #include "src/math/attention_tiles.hpp"
 #include "src/math/bf16/engines.hpp"
 #include "src/math/device_kernels.hpp"
@@ -70,7 +71,7 @@ void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int
 
 // A padding row has the empty range [0, 0), which does not affect the range of its tile.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops) {
-  const std::int64_t row = up_to(width, lanes), last = *std::max_element(queries.last, queries.last + side);
+  const std::int64_t row = round_up<std::int64_t>(width, lanes), last = *std::max_element(queries.last, queries.last + side);
   std::int64_t begin = last;
   for (std::int64_t r = 0; r < side; ++r)
     if (queries.first[r] < queries.last[r]) begin = std::min(begin, queries.first[r]);
@@ -80,7 +81,7 @@ void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const 
       const std::int64_t farthest = *std::max_element(queries.last + r, queries.last + r + tile::rows);
       const std::int64_t depth = std::min(side, farthest - first_key);
       if (depth <= 0) continue;
-      const std::int64_t columns = up_to(depth, lanes);
+      const std::int64_t columns = round_up<std::int64_t>(depth, lanes);
       tile::product<false>(columns, width, {queries.q.data() + r * row, row, 1},
                            {keys.transposed.data() + first_key * row, side}, {scores, side});
       for (std::int64_t i = 0; i < tile::rows; ++i)
@@ -103,7 +104,10 @@ KernelWork work(const AttentionInput& in) {
 
 KernelWork backward_work(const AttentionInput& in) {
   KernelWork both = work(in);
-  return both.amount *= 2.5, both.bytes *= 2, both.gradient = true, both;
+  both.amount *= 2.5;
+  both.bytes *= 2;
+  both.gradient = true;
+  return both;
 }
 
 void check(const AttentionInput& in, const Tensor& out, const Tensor& lse) {
@@ -151,7 +155,7 @@ KeyRows keys_alone(const Tensor& rows, const AttentionShape& shape, std::int64_t
           .group = 2 * shape.width};
 }
 
-// The pair of a query and its own key counts half, so that s tokens have s²/2 pairs.
+// A sequence of s tokens has s²/2 pairs, because the pair of a query and its own key counts half.
 AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout) {
   const std::int64_t tokens = dropout.tokens.tokens;
   return {.qkv = qkv,

@@ -8,16 +8,16 @@
 // The queries are the rows of qkv. The keys and values are the rows of any tensor: of qkv itself, of a cache, or of a tensor
 // gathered from other ranks. A query attends to the keys of its own document, up to its own token.
 //
-// A call may have only some of the keys. (out, lse) is then a partial result, and a later call with different keys continues
-// from it:
+// A call can process only some of the keys. Its results `out` and `lse` are then partial. A later call with other keys
+// continues from these results:
 //
 //   keys 0–99 ──▶ (out, lse) ──▶ keys 100–199, continued ──▶ (out, lse) over keys 0–199
 //
 // The forward pass takes 4·pairs·heads·width FLOPs for its two products, where `pairs` counts the pairs of a query and a key
-// that the query attends to. The backward pass takes 2.5 times as many. Tile sizes are fixed and sums run in ascending
+// that the query attends to. The backward pass takes 2.5 times as many FLOPs. Tile sizes are fixed and sums run in ascending
 // order, so a head's results depend bit for bit only on that head's inputs. In bf16, the results also depend on the
-// instructions that multiply (bf16/engines.hpp). In f16, and in bf16 without such instructions, elements are widened to f32
-// and multiplied in f32.
+// processor's multiply instructions (bf16/engines.hpp). In f16, and in bf16 without bf16 multiply instructions, elements are
+// widened to f32 and multiplied in f32.
 #pragma once
 #include "src/math/dropout.hpp"
 #include "src/math/queue.hpp"
@@ -25,8 +25,8 @@
 namespace chorale {
 
 struct AttentionShape {
-  std::int64_t groups, queries, width;  // the `queries` query heads of a group share one key and value; 1: multi-head
-                                        // attention
+  std::int64_t groups, queries, width;  // a group has `queries` query heads, which share one key and value; multi-head
+                                        // attention has one query head per group
   std::int64_t first_head = 0;          // index of this rank's first head among all heads, for the random numbers of dropout
   std::int64_t all_heads = 1;           // number of heads on all ranks together
   constexpr std::int64_t heads() const { return groups * queries; }
@@ -34,17 +34,20 @@ struct AttentionShape {
   constexpr std::int64_t key_columns() const { return groups * 2 * width; }
 };
 
-// The keys and values of `count` consecutive tokens of each sample, or the gradients of these. Each value follows its key.
+// The keys and values of `count` consecutive tokens of each sample, or the gradients of these keys and values. In memory,
+// each value directly follows its key.
 struct KeyRows {
   Tensor tensor;
-  std::int64_t count = 0, first_token = 0;      // the tokens first_token … first_token + count − 1 of each sequence
-  std::int64_t first_row = 0, sample_rows = 0;  // row of the first token in sample 0; rows per sample (the stride)
-  std::int64_t offset = 0, row = 0, group = 0;  // in elements: offset of the first key in a row; strides of rows and of
-                                                // groups
+  std::int64_t count = 0, first_token = 0;      // the `count` tokens of each sequence that start at `first_token`
+  std::int64_t first_row = 0, sample_rows = 0;  // `first_row` is the row of the first token in sample 0; `sample_rows` is
+                                                // the number of rows per sample
+  std::int64_t offset = 0, row = 0, group = 0;  // in elements: the offset of the first key in a row, the stride of rows, and
+                                                // the stride of groups
 
-  KeyRows in(const Tensor& other) const {  // returns the same rows of a different tensor
+  KeyRows in(const Tensor& other) const {  // returns the same rows of another tensor
     KeyRows rows = *this;
-    return rows.tensor = other, rows;
+    rows.tensor = other;
+    return rows;
   }
   // Whether the rows of all samples are inside the tensor.
   bool fits(std::int64_t samples) const {
@@ -61,17 +64,18 @@ struct AttentionInput {
   KeyRows keys;
   AttentionShape shape;
   // dropout.tokens maps rows of qkv to tokens. Dropout is applied to the attention weights (probabilities). The random
-  // number of a weight has the index ((sample·all_heads + head)·sequence + place of the query)·sequence + place of the key,
-  // where a place is a token's index in its sequence.
+  // number of a weight has the index ((sample·all_heads + head)·sequence + q)·sequence + k, where q and k are the indices of
+  // the query and the key in their sequence.
   Dropout dropout;
-  // True: out, lse and the gradients hold partial results of earlier calls with different keys, and this call adds to them.
+  // True: out, lse and the gradients hold partial results of earlier calls with other keys, and this call adds to these
+  // results.
   bool continues = false;
-  double pairs = 0;  // pairs of a query and a key to which it attends, in all samples; a plan counts this work
+  double pairs = 0;  // number of pairs of a query and a key that the query attends to, in all samples; plans count this work
 };
 // Returns the input for queries of complete sequences whose keys are in the same tensor.
 AttentionInput whole_sequences(const Tensor& qkv, const AttentionShape& shape, const Dropout& dropout);
 
-// Partial results may have a wider type than qkv: `out` has the type of qkv, or f32.
+// `out` has the type of qkv, or f32, so that partial results can have a wider type than qkv.
 void attention_forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue);
 
 // Writes the gradients of queries to the query columns of dqkv, and the gradients of keys and values to `dkeys`. dqkv and

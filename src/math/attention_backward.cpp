@@ -1,3 +1,4 @@
+#include "src/base/round_up.hpp"
 #include "src/math/attention_gradients.hpp"
 #include "src/math/bf16/engines.hpp"
 #include "src/math/device_kernels.hpp"
@@ -31,7 +32,8 @@ float dot(const float* a, const float* b, std::int64_t row) {
   return fold_halves<lanes>(sum, std::plus<>());
 }
 
-// The queries of a tile are in ascending order, and so are the first keys and the last keys to which they attend.
+// The queries of a tile are in ascending order. The first and the last keys to which these queries attend are also in
+// ascending order.
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
                    const KeyGradients& sums) {
   const std::int64_t row = g.row, keys = first_key * row;
@@ -47,7 +49,7 @@ void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, st
   for (std::int64_t r = 0; r < rows; r += tile::rows) {
     const std::int64_t query = first_query + r, depth = sight(std::min(r + tile::rows, rows) - 1).last;
     if (depth == 0) continue;
-    const std::int64_t columns = up_to(depth, lanes);
+    const std::int64_t columns = round_up<std::int64_t>(depth, lanes);
     float *p = g.p.data() + r * side, *ds = g.ds.data() + r * side;
     tile::product<false>(columns, g.width, {g.q.data() + query * row, row, 1}, {g.keys.transposed.data() + keys, side},
                          {p, side});

@@ -1,5 +1,5 @@
-// The backward pass of attention for one group, tile by tile. P = exp(Q·Kᵀ − lse) is recomputed. f are the dropout factors,
-// and D = Σ do·o per row:
+// The backward pass of attention for one group, tile by tile. P = exp(Q·Kᵀ − lse) is recomputed. Here f denotes the dropout
+// factors, and D is Σ do·o per row:
 //
 //   dS = P ∘ (f ∘ (dO·Vᵀ) − D)        dQ += dS·K        dK += dSᵀ·Q        dV += (f ∘ P)ᵀ·dO
 //
@@ -7,21 +7,22 @@
 // all query heads of the group. Q is scaled by 1/√width when it is loaded, so dK needs no scaling. dQ is scaled when it is
 // stored.
 //
-// dQ is one chain over the keys. dK and dV are sums over queries and query heads. Ranks may split the queries and the heads.
-// Fast numerics computes each of these sums as one chain. Exact numerics computes one chain per leaf of consecutive queries,
-// and adds the chains as integers (exact/attention.cpp). The template parameter `KeySums` selects one chain or one chain per
-// leaf. `KeySums` has these functions:
+// dQ is one chain of additions over the keys. dK and dV are sums over queries and query heads. Ranks can split the queries
+// and the heads. Fast numerics computes each of these sums as one chain. Exact numerics computes one chain per leaf of
+// consecutive queries, and adds the results of the chains as integers (exact/attention.cpp). The template parameter
+// `KeySums` selects one chain or one chain per leaf. `KeySums` has these functions:
 //
 //   leaf()                            the length of a leaf
-//   begin(key)                        returns {dk, dv}: the chains of this leaf for 64 keys, starting at `key`
-//   end(key)                          called when these chains are complete
+//   begin(key)                        returns {dk, dv}: this leaf's accumulators for the 64 keys that start at `key`
+//   end(key)                          called when the chains in these accumulators are complete
 #pragma once
+#include "src/base/round_up.hpp"
 #include "src/math/attention_tiles.hpp"
 
 namespace chorale::attention {
 
 struct KeyGradients {
-  float *dk, *dv;  // rows of the padded width
+  float *dk, *dv;  // the width of each row is padded (GroupRows::row)
 };
 
 float dot(const float* a, const float* b, std::int64_t row);
@@ -32,23 +33,25 @@ struct GroupRows {
       : queries(queries),
         key_count(key_count),
         width(width),
-        row(up_to(width, lanes)),
+        row(round_up<std::int64_t>(width, lanes)),
         scale(1 / std::sqrt(static_cast<float>(width))),
-        lse(up_to(queries + tile::rows,
-                  side)),  // a block of 8 queries can begin at any row, so the last block can extend past the end
+        lse(round_up<std::int64_t>(
+            queries + tile::rows,
+            side)),  // a block of 8 queries can begin at any row, so the last block can extend past the end
         both(lse),
         sight(static_cast<std::size_t>(queries)),
-        dropped(static_cast<std::size_t>(up_to(queries, side))) {}
+        dropped(static_cast<std::size_t>(round_up<std::int64_t>(queries, side))) {}
 
-  // Whether one of the queries first … end − 1 attends to one of the 64 keys that start at `key`.
+  // Whether one of the queries in [`first`, `end`) attends to one of the 64 keys that start at `key`.
   bool meet(std::int64_t first, std::int64_t end, std::int64_t key) const {
     return sight[static_cast<std::size_t>(end - 1)].last > key && sight[static_cast<std::size_t>(first)].first < key + side;
   }
 
   std::int64_t queries, key_count, width, row;
   float scale;                         // scale of scores
-  Floats lse, both;                    // `both` holds Σ do·o
-  std::vector<Sight> sight;            // per query; within a tile of queries, both `first` and `last` ascend
+  Floats lse, both;                    // `both` holds D = Σ do·o
+  std::vector<Sight> sight;            // the visible keys of each query; within a tile of queries, both `first` and `last`
+                                       // ascend
   std::vector<std::uint64_t> dropped;  // dropout index of each query's probability for key 0
 };
 
@@ -57,7 +60,7 @@ struct Gradients : GroupRows {
   Gradients(std::int64_t queries, std::int64_t key_count, std::int64_t width)
       : GroupRows(queries, key_count, width),
         keys(key_count, width),
-        turned_values(up_to(key_count, side) * row),
+        turned_values(round_up<std::int64_t>(key_count, side) * row),
         q((queries + tile::rows) * row),
         dout(q),
         dq(q) {}
@@ -95,7 +98,8 @@ struct Gradients : GroupRows {
 void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, std::int64_t first_key, const Drops& drops,
                    const KeyGradients& sums);
 
-// T is the type of the inputs, S the type of the results. Group: the class Gradients, or its counterpart for bf16 products.
+// T is the type of the inputs, and S is the type of the results. Group: the class Gradients, or its counterpart for bf16
+// products.
 template <class T, class S, class Group, class KeySums>
 void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, std::int64_t sample,
                     std::int64_t group, const Drops& drops, Group& g, const Tensor& dqkv, KeySums& sums) {
@@ -136,10 +140,13 @@ void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& 
   }
 }
 
-// Sums gradients in one chain over all queries and query heads of the group.
+// Computes each sum as one chain over all queries and query heads of the group.
 struct FloatSums {
   FloatSums(std::int64_t queries, std::int64_t keys, std::int64_t row)
-      : length(queries), row(row), dk(up_to(keys, side) * row), dv(up_to(keys, side) * row) {}
+      : length(queries),
+        row(row),
+        dk(round_up<std::int64_t>(keys, side) * row),
+        dv(round_up<std::int64_t>(keys, side) * row) {}
   std::int64_t leaf() const { return length; }
   KeyGradients begin(std::int64_t key) { return {dk.data() + key * row, dv.data() + key * row}; }
   void end(std::int64_t) {}
@@ -147,12 +154,12 @@ struct FloatSums {
   Floats dk, dv;
 };
 
-// Computes all gradients in floats. make_group() allocates the matrices of a group; each thread calls it once.
+// Computes all gradients in f32. make_group() allocates the matrices of a group; each thread calls it once.
 template <class T, class S, class Make>
 void backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
               const KeyRows& dkeys, const Queue& queue, Make&& make_group) {
   const std::int64_t queries = in.dropout.tokens.tokens, keys = in.keys.count, width = in.shape.width;
-  const std::int64_t row = up_to(width, lanes);
+  const std::int64_t row = round_up<std::int64_t>(width, lanes);
   const Drops drops(in.dropout, in.shape);
   S* const to = dkeys.tensor.values<S>().data();
   for_each_group(

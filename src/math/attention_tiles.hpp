@@ -1,11 +1,12 @@
-// Code shared by the host's attention kernels. It splits f32 sequences into tiles of 64 tokens, computes dropout factors for
-// a row of probabilities, and runs the forward pass of one group over tiles of keys.
+// Code shared by the host's attention kernels. The functions split f32 sequences into tiles of 64 tokens, compute dropout
+// factors for a row of probabilities, and run the forward pass of one group over tiles of keys.
 //
 //                     keys 0–63    64–127
 //   queries 0–63      ░            ·            tiles above the diagonal are skipped; in a tile on the diagonal, each
 //          64–127     ▓            ░            block of 8 queries stops at the last key that any of its queries needs
 //
-// Rows are padded with zeros to a multiple of 16 floats and tiles to 64 rows, so products need no edge cases.
+// Rows are padded with zeros to a multiple of 16 floats, and tiles are padded to 64 rows. Products therefore need no edge
+// cases.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "src/base/parallel.hpp"
+#include "src/base/round_up.hpp"
 #include "src/math/attention.hpp"
 #include "src/math/lane_sums.hpp"
 #include "src/math/tile.hpp"
@@ -22,14 +24,14 @@
 
 namespace chorale::attention {
 
-inline constexpr std::int64_t side = 64, lanes = 16;  // rows and columns of a tile; accumulators of a sum along a row
-inline std::int64_t up_to(std::int64_t count, std::int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
+inline constexpr std::int64_t side = 64, lanes = 16;  // `side`: number of rows (and columns) of a tile; `lanes`: number of
+                                                      // accumulators of a row sum
 
 // A zeroed array of four-byte elements, aligned to cache lines.
 template <class Word>
 class Lines {
  public:
-  explicit Lines(std::int64_t count) : lines_(static_cast<std::size_t>(up_to(count, lanes) / lanes)) {}
+  explicit Lines(std::int64_t count) : lines_(static_cast<std::size_t>(round_up<std::int64_t>(count, lanes) / lanes)) {}
   Word* data() { return lines_.data()->values; }
   const Word* data() const { return lines_.data()->values; }
 
@@ -49,11 +51,11 @@ template <class T>
   for (std::int64_t i = 0; i < width; i += line) __builtin_prefetch(row + rows_ahead * stride + i);
 }
 
-// widen copies `count` vectors, which start `stride` elements apart, into the rows of a float matrix. narrow copies rows
+// widen() copies `count` vectors, which start `stride` elements apart, into the rows of a float matrix. narrow() copies rows
 // back.
 template <class T>
 void widen(const T* from, std::int64_t stride, std::int64_t count, std::int64_t width, float scale, float* to) {
-  const std::int64_t row = up_to(width, lanes);
+  const std::int64_t row = round_up<std::int64_t>(width, lanes);
   for (std::int64_t r = 0; r < count; ++r) {
     fetch_ahead(from + r * stride, stride, width);
     for (std::int64_t i = 0; i < width; ++i) to[r * row + i] = scale * static_cast<float>(from[r * stride + i]);
@@ -61,7 +63,7 @@ void widen(const T* from, std::int64_t stride, std::int64_t count, std::int64_t 
 }
 template <class T>
 void narrow(const float* from, float scale, std::int64_t count, std::int64_t width, T* to, std::int64_t stride) {
-  const std::int64_t row = up_to(width, lanes);
+  const std::int64_t row = round_up<std::int64_t>(width, lanes);
   for (std::int64_t r = 0; r < count; ++r) {
     fetch_ahead(to + r * stride, stride, width);
     for (std::int64_t i = 0; i < width; ++i) to[r * stride + i] = static_cast<T>(scale * from[r * row + i]);
@@ -69,7 +71,7 @@ void narrow(const float* from, float scale, std::int64_t count, std::int64_t wid
 }
 
 // Transposes a 16 × 16 block in four rounds. Each round interleaves rows i and i + 8 into rows 2i and 2i + 1, like a perfect
-// card shuffle. With AVX-512, all rows stay in registers. Without AVX-512, they are stored in memory, because GCC would
+// card shuffle. With AVX-512, all rows stay in registers. Without AVX-512, the rows are stored in memory, because GCC would
 // split the registers into single elements.
 template <class Word>
 void transpose_block(const Word* from, std::int64_t from_row, Word* to, std::int64_t to_row) {
@@ -127,7 +129,7 @@ KernelWork backward_work(const AttentionInput& in);  // the work of the backward
 
 // The keys that a query attends to, as a range of the call's keys.
 struct Sight {
-  std::int64_t first = 0, last = 0;  // the keys first … last − 1
+  std::int64_t first = 0, last = 0;  // the keys in [`first`, `last`)
 };
 inline Sight sight_of(std::int64_t row, const Tokens& tokens, const KeyRows& keys) {
   const auto key = [&](std::int64_t token) { return std::clamp<std::int64_t>(token - keys.first_token, 0, keys.count); };
@@ -147,8 +149,8 @@ class Drops {
  public:
   Drops(const Dropout& dropout, const AttentionShape& shape) : dropout_(dropout), shape_(shape) {}
   bool any() const { return dropout_.probability > 0; }
-  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // index of the row's probability for the sequence's
-                                                                    // first key
+  std::uint64_t index(std::int64_t row, std::int64_t head) const {  // dropout index of the row's probability for the first
+                                                                    // key of the sequence
     const std::int64_t whole = dropout_.tokens.sample(row) * shape_.all_heads + shape_.first_head + head;
     const std::int64_t n = dropout_.tokens.sequence;
     return static_cast<std::uint64_t>((whole * n + dropout_.tokens.place(row)) * n);
@@ -163,29 +165,31 @@ class Drops {
 // The rows of a query tile, each with its sums over the keys so far. The sums are relative to the row's highest score so
 // far.
 struct QueryRows {
-  explicit QueryRows(std::int64_t width) : out(side * up_to(width, lanes)) {}
+  explicit QueryRows(std::int64_t width) : out(side * round_up<std::int64_t>(width, lanes)) {}
   Floats out;
   float highest[side], sum[side];
-  std::int64_t first[side], last[side];  // the keys that the row attends to; both 0 for a padding row
+  std::int64_t first[side], last[side];  // the row attends to the keys in [`first`, `last`); both bounds are 0 for a padding
+                                         // row
   std::uint64_t dropped[side] = {};      // Drops::index of the row for the first key of the call
 };
 
 struct QueryTile : QueryRows {
-  explicit QueryTile(std::int64_t width) : QueryRows(width), q(side * up_to(width, lanes)) {}
+  explicit QueryTile(std::int64_t width) : QueryRows(width), q(side * round_up<std::int64_t>(width, lanes)) {}
   template <class T>
   void load(std::int64_t r, const T* query, std::int64_t stride, std::int64_t width) {
-    widen(query, stride, 1, width, 1 / std::sqrt(static_cast<float>(width)), q.data() + r * up_to(width, lanes));
+    widen(query, stride, 1, width, 1 / std::sqrt(static_cast<float>(width)),
+          q.data() + r * round_up<std::int64_t>(width, lanes));
   }
   Floats q;
 };
 
 struct KeyTiles {
   KeyTiles(std::int64_t count, std::int64_t width)
-      : keys(up_to(count, side) * up_to(width, lanes)), transposed(keys), values(keys) {}
+      : keys(round_up<std::int64_t>(count, side) * round_up<std::int64_t>(width, lanes)), transposed(keys), values(keys) {}
   template <class T>
   void load(const T* key, std::int64_t stride, std::int64_t count, std::int64_t width) {
     widen(key, stride, count, width, 1, keys.data());
-    transpose_tiles(keys.data(), count, up_to(width, lanes), transposed.data());
+    transpose_tiles(keys.data(), count, round_up<std::int64_t>(width, lanes), transposed.data());
     widen(key + width, stride, count, width, 1, values.data());
   }
   Floats keys, transposed, values;
@@ -195,14 +199,15 @@ struct KeyTiles {
 // queries.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops);
 
-// Computes the attention of one group's queries in one sample. Row n of the query tiles is token n % tokens of query head n
-// / tokens, so a few tokens of many heads also fill a tile. The pointer lse may be null unless the call continues.
+// Computes the attention of one group's queries in one sample. Row `n` of the query tiles is the token `n % tokens` of the
+// query head `n / tokens`. A few tokens of many heads therefore also fill a tile. The pointer `lse` can be null unless the
+// call continues earlier results.
 template <class T, class S, class Keys, class Queries>
 void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t group, const Keys& keys, const Drops& drops,
                   Queries& queries, S* out, float* lse) {
   const AttentionShape& shape = in.shape;
   const Tokens& tokens = in.dropout.tokens;
-  const std::int64_t width = shape.width, padded = up_to(width, lanes), all = shape.queries * tokens.tokens;
+  const std::int64_t width = shape.width, padded = round_up<std::int64_t>(width, lanes), all = shape.queries * tokens.tokens;
   const T* const qkv = in.qkv.values<T>().data();
   for (std::int64_t first = 0; first < all; first += side) {
     const auto each = [&](auto&& f) {  // f(row of the tile, row of the tensors, head)
@@ -247,8 +252,8 @@ void for_each_group(const AttentionInput& in, const Queue& queue, Make&& make, B
   });
 }
 
-// The complete forward pass. Each thread allocates Keys(count, width) for the keys of one group and make_queries() for one
-// query tile.
+// The complete forward pass. Each thread calls Keys(count, width) to allocate the keys of one group, and make_queries() to
+// allocate one query tile.
 template <class T, class S, class Keys, class Make>
 void forward(const AttentionInput& in, const Tensor& out, const Tensor& lse, const Queue& queue, Make&& make_queries) {
   const T* const keys = in.keys.tensor.values<T>().data();

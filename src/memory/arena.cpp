@@ -10,15 +10,14 @@
 #include <cstring>
 
 #include "src/base/error.hpp"
+#include "src/base/round_up.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
 
-constexpr std::int64_t arena_alignment = 128;      // two cache lines, because processors fetch them in pairs
-constexpr std::int64_t huge_page = 2 << 20;  // allocations of at least this size start on a huge-page boundary
-
-std::int64_t rounded(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
+constexpr std::int64_t arena_alignment = 128;  // two cache lines, because processors fetch them in pairs
+constexpr std::int64_t huge_page = 2 << 20;    // allocations of at least this size start on a huge-page boundary
 
 [[noreturn]] void refuse(const std::string& what, const std::string& fix) {
   throw Error(Exit::runtime, what, std::strerror(errno), fix);
@@ -31,7 +30,7 @@ Mapping::Mapping(int file, std::int64_t bytes) : bytes_(bytes) {
   if (place == MAP_FAILED)
     refuse(fmt::format("the kernel refuses to map {} of shared memory", human_bytes(bytes)), "see ulimit -v");
   start_ = static_cast<std::byte*>(place);
-  madvise(place, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a hint; the kernel may ignore it
+  madvise(place, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a hint, which the kernel can ignore
 }
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
@@ -49,17 +48,17 @@ bool Mapping::holds(const void* place, std::int64_t bytes) const {
   return start_ && offset >= 0 && offset <= bytes_ - bytes;
 }
 
-Arena::Arena(std::int64_t bytes) : free_(rounded(bytes, huge_page)) {
+Arena::Arena(std::int64_t bytes) : free_(round_up(bytes, huge_page)) {
   file_.reset(memfd_create("chorale", MFD_CLOEXEC));
   if (!file_) refuse("memfd_create failed: no shared memory", "use a backend other than shm");
-  const std::int64_t whole = rounded(bytes, huge_page);
+  const std::int64_t whole = round_up(bytes, huge_page);
   if (ftruncate(file_.get(), whole) != 0)
     refuse("ftruncate failed: shared memory cannot be resized", "use a backend other than shm");
   mapping_ = Mapping(file_.get(), whole);
 }
 
 void* Arena::take(std::int64_t bytes) {
-  const std::int64_t wanted = rounded(std::max<std::int64_t>(bytes, 1), arena_alignment);
+  const std::int64_t wanted = round_up(std::max<std::int64_t>(bytes, 1), arena_alignment);
   const std::int64_t first = free_.take(wanted, wanted >= huge_page ? huge_page : arena_alignment);
   if (first >= 0) return mapping_.start() + first;
   errno = ENOMEM;
@@ -67,7 +66,7 @@ void* Arena::take(std::int64_t bytes) {
 }
 
 void Arena::give_back(void* place, std::int64_t bytes) noexcept {
-  const std::int64_t length = rounded(std::max<std::int64_t>(bytes, 1), arena_alignment);
+  const std::int64_t length = round_up(std::max<std::int64_t>(bytes, 1), arena_alignment);
   // When an allocation of at least one huge page (2 MiB) is freed, its pages are returned to the kernel immediately. Smaller
   // allocations seldom start on a page boundary, so their pages are kept for reuse.
   static_assert(kept_bytes == huge_page - arena_alignment);
@@ -77,7 +76,7 @@ void Arena::give_back(void* place, std::int64_t bytes) noexcept {
 
 void Arena::return_pages(void* place, std::int64_t bytes) noexcept {
   constexpr std::int64_t page = 4096;
-  const std::int64_t first = rounded(offset_of(place), page), end = (offset_of(place) + bytes) / page * page;
+  const std::int64_t first = round_up(offset_of(place), page), end = (offset_of(place) + bytes) / page * page;
   if (first < end) madvise(mapping_.start() + first, static_cast<std::size_t>(end - first), MADV_REMOVE);
 }
 

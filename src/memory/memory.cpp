@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "src/base/round_up.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
 
 constexpr std::int64_t alignment = 64;  // one cache line, which is also the size of an AVX-512 register
-
-std::size_t rounded_up(std::int64_t bytes) {
-  return static_cast<std::size_t>((bytes + alignment - 1) / alignment * alignment);
-}
 
 class AtOnce final : public AsyncCopy {
  public:
@@ -27,8 +24,9 @@ class AtOnce final : public AsyncCopy {
   Memory& memory_;
 };
 
-// A copy of phantom bytes, which is only reported to the meter. If the phantom memory represents a device, a send copies
-// into the memory in which tensors are computed. If it represents a slow tier, a fetch does.
+// A copy of phantom memory, which transfers nothing and is only reported to the meter. If the phantom memory represents a
+// device, a send copies into the memory in which tensors are computed. If it represents a slow tier, a fetch copies into the
+// memory in which tensors are computed.
 class PhantomCopy final : public AsyncCopy {
  public:
   PhantomCopy(CopyMeter* meter, bool on_device) : meter_(meter), on_device_(on_device) {}
@@ -64,7 +62,7 @@ std::string name_of(Device device) {
 }
 
 void* HostMemory::take(std::int64_t bytes) {
-  return std::aligned_alloc(alignment, std::max(rounded_up(bytes), std::size_t{alignment}));
+  return std::aligned_alloc(alignment, static_cast<std::size_t>(round_up(std::max<std::int64_t>(bytes, 1), alignment)));
 }
 
 void HostMemory::give_back(void* place, std::int64_t) noexcept { std::free(place); }

@@ -5,14 +5,15 @@
 #include <numeric>
 
 #include "src/base/error.hpp"
+#include "src/base/round_up.hpp"
 
 namespace chorale {
 namespace {
 
 using Numbers = std::vector<std::uint32_t>;  // indices of blocks
 
-// For each block, returns the blocks whose lifetimes overlap: the blocks alive when it begins, and those that begin during
-// its life.
+// For each block, returns the blocks with overlapping lifetimes: the blocks that are alive when the block begins, and the
+// blocks that begin during its lifetime.
 std::vector<Numbers> overlaps_of(std::span<const Lifetime> blocks) {
   std::vector<Numbers> overlaps(blocks.size());
   Numbers alive;
@@ -29,7 +30,8 @@ std::vector<Numbers> overlaps_of(std::span<const Lifetime> blocks) {
 }
 
 std::int64_t most_alive(std::span<const Lifetime> blocks, const std::vector<std::int64_t>& sizes) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // time, bytes; at equal times, ends come first
+  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // pairs of a time and a number of bytes; at equal times, ends
+                                                               // of blocks come first
   for (std::size_t i = 0; i < blocks.size(); ++i)
     if (blocks[i].ends > blocks[i].begins) {
       changes.emplace_back(blocks[i].begins, sizes[i]);
@@ -67,7 +69,7 @@ OfflinePlacement placed_in(const Numbers& order, const std::vector<std::int64_t>
 OfflinePlacement place_offline(std::span<const Lifetime> blocks, std::int64_t alignment) {
   require(std::ranges::is_sorted(blocks, {}, &Lifetime::begins), "lifetimes are not in the order of their beginnings");
   std::vector<std::int64_t> sizes;
-  for (const Lifetime& block : blocks) sizes.push_back((block.bytes + alignment - 1) / alignment * alignment);
+  for (const Lifetime& block : blocks) sizes.push_back(round_up(block.bytes, alignment));
   const std::vector<Numbers> overlaps = overlaps_of(blocks);
   const auto time = [&](std::uint32_t i) { return static_cast<double>(blocks[i].ends - blocks[i].begins); };
   const std::function<double(std::uint32_t)> keys[] = {

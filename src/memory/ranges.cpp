@@ -2,12 +2,14 @@
 
 #include <iterator>
 
+#include "src/base/round_up.hpp"
+
 namespace chorale {
 
 std::int64_t FreeRanges::take(std::int64_t bytes, std::int64_t alignment) {
   for (const auto& piece : free_) {
     const auto [start, length] = piece;
-    const std::int64_t first = (start + alignment - 1) / alignment * alignment;
+    const std::int64_t first = round_up(start, alignment);
     if (first + bytes > start + length) continue;
     free_.erase(start);
     if (first > start) free_[start] = first - start;

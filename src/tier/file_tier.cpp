@@ -15,6 +15,7 @@
 
 #include "src/base/crc32c.hpp"
 #include "src/base/error.hpp"
+#include "src/base/round_up.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -24,7 +25,7 @@ constexpr std::int64_t block = FileTier::block;
 constexpr std::int64_t piece_bytes = 4 << 20, buffer_bytes = 1 << 20;
 constexpr std::int64_t most_addresses = std::int64_t{1} << 44;
 
-std::int64_t rounded_up(std::int64_t bytes) { return (std::max<std::int64_t>(bytes, 1) + block - 1) / block * block; }
+std::int64_t whole_blocks(std::int64_t bytes) { return round_up(std::max<std::int64_t>(bytes, 1), block); }
 bool on_block(const void* place) { return reinterpret_cast<std::uintptr_t>(place) % block == 0; }
 std::size_t block_at(std::int64_t offset) { return static_cast<std::size_t>(offset / block); }
 
@@ -109,8 +110,11 @@ std::int64_t FileTier::free_bytes() const {
 }
 
 void* FileTier::take(std::int64_t bytes) {
-  const std::int64_t size = rounded_up(bytes), offset = free_.take(size, block);
-  if (offset < 0) return errno = ENOMEM, nullptr;
+  const std::int64_t size = whole_blocks(bytes), offset = free_.take(size, block);
+  if (offset < 0) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   if (const std::int64_t more = offset + size - length_; more > 0) {
     // If a file system cannot reserve space, glibc writes single bytes instead, and O_DIRECT refuses such writes.
     int error = 0;
@@ -133,7 +137,7 @@ void* FileTier::take(std::int64_t bytes) {
 }
 
 void FileTier::give_back(void* place, std::int64_t bytes) noexcept {
-  const std::int64_t size = rounded_up(bytes), offset = offset_of(place);
+  const std::int64_t size = whole_blocks(bytes), offset = offset_of(place);
   for (std::int64_t at = offset; at < offset + size; at += block) is_written_[block_at(at)] = false;
   free_.give_back(offset, size);
 }
@@ -159,8 +163,8 @@ void FileTier::copy(void* to, const void* from, std::int64_t bytes) {
   }
 }
 
-// Complete blocks need no transfer, because they are only marked as never written. The same applies to a partly cleared
-// block whose other bytes were never written.
+// Clearing a complete block needs no transfer, because the block is only marked as never written. The same applies to a
+// partly cleared block whose other bytes were never written.
 void FileTier::clear(void* place, std::int64_t bytes) {
   const std::vector<std::byte> zeros(block);
   const std::int64_t end = offset_of(place) + bytes;
@@ -191,7 +195,7 @@ void FileTier::start(Transfer& transfer, IoRequest::Kind kind, std::int64_t offs
     const std::int64_t begins = offset % block, at = offset - begins;
     const std::int64_t wanted = begins > 0 ? std::min(block - begins, bytes) : bytes < block ? bytes : bytes / block * block;
     const std::int64_t part = std::min(wanted, buffer_bytes);
-    const std::int64_t whole = rounded_up(begins + part);
+    const std::int64_t whole = whole_blocks(begins + part);
     if (Transfer before(*this); !transfer.writes || part % block > 0) {
       start_piece(before, IoRequest::Kind::read, at, buffer_, whole);
       wait(before);
@@ -259,7 +263,7 @@ void FileTier::note(IoRequest& request) noexcept {
   delete &piece;
 }
 
-// The kernel may transfer fewer bytes than requested. The remaining bytes are requested again, starting at a block boundary.
+// The kernel can transfer fewer bytes than requested. The remaining bytes are requested again, starting at a block boundary.
 bool FileTier::go_on(Piece& piece) noexcept {
   if (piece.result == piece.bytes) return false;
   const std::int64_t done = std::max<std::int64_t>(piece.result, 0) / block * block;
@@ -303,8 +307,8 @@ void FileTier::wait(Transfer& transfer) {
   throw_if_failed(transfer);
 }
 
-// Used in destructors, which must not throw. The kernel may still write to the memory of these requests, so the memory
-// cannot be freed before they end. If the wait itself fails, the program is terminated.
+// Used in destructors, which must not throw. The kernel can still write to the memory of requests in flight, so this memory
+// must not be freed before the requests complete. If the wait itself fails, the program is terminated.
 void FileTier::finish(const std::int64_t& pending) noexcept {
   try {
     while (pending > 0) note(next());

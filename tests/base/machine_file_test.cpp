@@ -13,6 +13,7 @@
 #include "src/base/host.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary.hpp"
+#include "tests/text.hpp"
 
 using namespace chorale;
 
@@ -26,11 +27,6 @@ std::string text_of(const std::filesystem::path& file) {
 }
 
 void write(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text; }
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  REQUIRE(text.find(from) != std::string::npos);
-  return text.replace(text.find(from), from.size(), to);
-}
 
 Machine example() {
   Machine machine{.signature = "AMD \"EPYC\" 9, 2 cores", .cores = 2};
@@ -113,14 +109,14 @@ TEST_CASE("a wrong machine file is refused in three lines that name the line and
       {"backend = \"ucx\"\n", "backend = ucx\n", ""},
   };
   for (const auto& [from, to, says] : mistakes) {
-    const std::string said = refusal(replaced(good, from, to));
+    const std::string said = refusal(test::replaced(good, from, to));
     INFO(from << " → " << to << "\n" << said);
     CHECK(said.find(says) != std::string::npos);
     const bool is_second_line = from.starts_with("[level.spread]");
     CHECK(said.find(line_of(is_second_line ? "latency = 0.25" : from)) != std::string::npos);
     CHECK(std::count(said.begin(), said.end(), '\n') == 3);
   }
-  const std::string missing = refusal(replaced(good, "link = 125000000  # B/s\n", ""));
+  const std::string missing = refusal(test::replaced(good, "link = 125000000  # B/s\n", ""));
   CHECK(missing.find("[[level]] link is missing from the table that begins here") != std::string::npos);
 }
 
@@ -130,7 +126,7 @@ TEST_CASE("a damaged file, or one of another machine, has no peaks and stays as 
   const MachineFile file(path);
   REQUIRE(file.keep(two_cores, {1e9, "today", false}).empty());
   const std::string good = text_of(path);
-  const auto with = [&](const std::string& from, const std::string& to) { return replaced(good, from, to); };
+  const auto with = [&](const std::string& from, const std::string& to) { return test::replaced(good, from, to); };
   for (const std::string& bad :
        {std::string(), std::string("{"), std::string("[1, 2]"), good.substr(0, good.size() / 2),
         std::string(R"({"schema":"chorale machine","version":1,"peaks":[]})"), with("chorale machine", "x"),

@@ -8,6 +8,7 @@
 #include "src/base/error.hpp"
 #include "src/base/machine_file.hpp"
 #include "tests/catch.hpp"
+#include "tests/text.hpp"
 
 namespace chorale::test {
 namespace {
@@ -41,11 +42,6 @@ latency = 5e-6
 launch = 42e-6
 attention = "unfused"
 )";
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  REQUIRE(text.find(from) != std::string::npos);
-  return text.replace(text.find(from), from.size(), to);
-}
 
 std::string refusal_of(const std::string& text) {
   try {
@@ -93,7 +89,7 @@ TEST_CASE("impossible machines are refused in three lines that name the line and
       {"adapters = 8", "adapters = nan", "toy.toml:22: network.adapters is nan"},
   };
   for (const Broken& broken : all) {
-    const std::string refusal = refusal_of(replaced(good, broken.from, broken.to));
+    const std::string refusal = refusal_of(test::replaced(good, broken.from, broken.to));
     INFO(broken.to << "\n" << refusal);
     CHECK(refusal.find(broken.says) != std::string::npos);
     CHECK(std::ranges::count(refusal, '\n') == 2);

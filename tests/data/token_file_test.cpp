@@ -1,4 +1,5 @@
 #include "src/data/token_file.hpp"
+#include "tests/files.hpp"
 
 #include <sys/stat.h>
 
@@ -21,17 +22,12 @@ std::vector<std::int32_t> all_of(const StoredTokens& source) {
 
 void write(const std::filesystem::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 template <class T>
 std::string raw(std::initializer_list<T> values) {
   return {reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(T)};
 }
 
-// A Megatron index of five tokens in three sequences and two documents.
+// Returns a Megatron index of five tokens in three sequences and two documents.
 std::string index_of(std::uint8_t type, std::int64_t width, std::uint64_t version = 1) {
   return std::string("MMIDIDX\0\0", 9) + raw({version}) + raw({type}) + raw<std::uint64_t>({3, 3}) +
          raw<std::int32_t>({2, 0, 3}) + raw<std::int64_t>({0, 2 * width, 2 * width}) + raw<std::int64_t>({0, 2, 3});
@@ -62,7 +58,7 @@ TEST_CASE("tokens are read back as they were written, in two bytes or four each"
 TEST_CASE("the header is llm.c's") {
   const test::TemporaryFolder folder;
   write_tokens(folder / "some.bin", std::vector<std::int32_t>{258, 5});
-  const std::string bytes = contents(folder / "some.bin");
+  const std::string bytes = test::bytes_in(folder / "some.bin");
   CHECK(bytes.substr(0, 12) == raw<std::int32_t>({20240520, 1, 2}));
   CHECK(bytes.substr(1024) == raw<std::uint16_t>({258, 5}));
 }
@@ -82,7 +78,7 @@ TEST_CASE("a file without tokens is refused, and the error says why") {
   CHECK_THROWS_WITH(open_tokens(file), says("is not a token file"));
 
   write_tokens(file, std::vector<std::int32_t>{1, 2, 3, 4, 5});
-  const std::string whole = contents(file);
+  const std::string whole = test::bytes_in(file);
   write(file, whole.substr(0, whole.size() - 1));
   CHECK_THROWS_WITH(open_tokens(file), says("declares 5 tokens, but the 9 bytes after it hold 4"));
   for (const std::int32_t count : {0, -1, std::numeric_limits<std::int32_t>::max()}) {
@@ -135,7 +131,7 @@ TEST_CASE("the error for a damaged Megatron index names the damaged place") {
   refused(index_of(8, 2, 2), "version 2");
   refused(index_of(6, 8), "type 6 is not an integer type");
   refused(with(18, ~std::uint64_t{0}), "it declares 18446744073709551615 lengths");
-  refused(with(18, std::uint64_t{1} << 62), "it declares");  // 4 times this number overflows and gives 0
+  refused(with(18, std::uint64_t{1} << 62), "it declares");  // multiplied by 4, this number overflows to 0
   refused(with(34, std::int32_t{-1}), "sequence 0 has -1 tokens");
   refused(with(42, std::int32_t{4}), "sequence 2 has 4 tokens, but only 3 of 5");
   refused(with(46, std::int64_t{2}), "sequence 0 starts at byte 2");

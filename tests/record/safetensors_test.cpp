@@ -1,4 +1,5 @@
 #include "src/record/safetensors.hpp"
+#include "tests/files.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -16,11 +17,6 @@ namespace chorale::test {
 namespace {
 
 using safetensors::Entry;
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void put(const std::filesystem::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
@@ -119,7 +115,7 @@ TEST_CASE("a file with a wrong header is refused with the reason") {
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[8,0]"), 8)), says("but -8 bytes"));
   CHECK_THAT(refusal(with_header(one("F32", "[3]", "[0,8]"), 8)), says("but 8 bytes"));
   CHECK_THAT(refusal(with_header(one("F32", "[4611686018427387904,4]", "[0,0]"), 0)),
-             says("but 0 bytes"));  // the size overflows and gives 0
+             says("but 0 bytes"));  // the size overflows to 0
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[4,12]"), 12)), says("starts at byte 4"));
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 7)), says("have 8 bytes, but the file holds 7"));
   CHECK_THAT(refusal(with_header(one("F32", "[2]", "[0,8]"), 9)), says("have 8 bytes, but the file holds 9"));
@@ -148,7 +144,7 @@ TEST_CASE("an error about a damaged header is short, and does not quote the JSON
 
 TEST_CASE("mutated tensor files are read or refused, and never crash") {
   const TemporaryFolder folder;
-  const std::string good = contents(sample(folder));
+  const std::string good = test::bytes_in(sample(folder));
   const auto path = folder / "mutated";
   std::mt19937 chance(5);
   const auto any = [&](std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(chance); };

@@ -20,7 +20,7 @@ MappedGroup::MappedGroup(std::shared_ptr<FlagPages> pages, Membership membership
 }
 
 // A pair is a group of two ranks for point-to-point messages in one direction. Each of the two ranks creates its own side of
-// the pair at first use. The rank writes the location of its new flag page to its flag page in the parent group.
+// the pair at first use. A rank announces the location of its new flag page on its flag page in the parent group.
 MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
     : site_(parent.site_), page_(site_->create(2)), pages_(2, nullptr) {
   const bool sends = parent.rank() == from;
@@ -34,11 +34,12 @@ MappedGroup::MappedGroup(MappedGroup& parent, int from, int to)
   store_release(sends ? told.to : told.from, reach().locate(page_.data()));
 }
 
-// Peers may still read sent data on this rank's flag page, so the flag page stays allocated until all other members have
-// left too. The farewell is this rank's last access to a peer's flag page, because the peer's flag page may be freed
-// afterwards. In a pair, the other rank may have left before this rank created its side. If the other rank has left, its
-// flag page shows `left`. Only `left`, not `leaving`, guarantees that the other rank will never access this rank's flag page
-// again. If the other rank of a pair is still `leaving`, or never creates its side, this rank's flag page stays allocated.
+// Peers could still read sent data on this rank's flag page, so the flag page stays allocated until all other members have
+// left too. The farewell is this rank's last access to a peer's flag page, because the peer can free its flag page
+// afterwards. In a pair, the other rank might have left before this rank created its side. If the other rank has left, the
+// other rank's flag page shows `left`. Only `left`, not `leaving`, guarantees that the other rank will never access this
+// rank's flag page again. If the other rank of a pair is still `leaving`, or never creates its side, this rank's flag page
+// stays allocated.
 MappedGroup::~MappedGroup() {
   store_release(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -95,7 +96,8 @@ void MappedGroup::say(Slot& slot, const Plan& plan) {
   slot.call[sizeof slot.call - 1] = 0;
 }
 
-// This rank has abandoned its calls, and it accesses other ranks' memory only within calls. So it can set `closed` now.
+// This rank has abandoned its calls. A rank accesses other ranks' memory only within calls, so this rank can set `closed`
+// now.
 void MappedGroup::poison(const std::string& why) noexcept {
   store_release(own().closed, 1);
   // If a member gave up first, all members already see that member's reason, and this rank's error would only repeat it.
@@ -108,9 +110,9 @@ void MappedGroup::poison(const std::string& why) noexcept {
 }
 
 // Compares this rank's newest call with the newest calls of members that are leaving or have left. If two ranks leave at the
-// same time, at least one of them sees that the other rank is leaving. The other rank's flag page stays allocated until this
-// rank writes its farewell, in the destructor. On a pair, the receiver has waited for every message of the sender, so no
-// calls are left to compare.
+// same time, at least one of the two ranks sees that the other rank is leaving. A member's flag page stays allocated until
+// this rank writes its farewell, in the destructor. In a pair, the receiver has waited for every message of the sender, so
+// no calls are left to compare.
 void MappedGroup::leave() {
   store_release(member(own(), rank()).gone, leaving);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -129,13 +131,13 @@ void MappedGroup::compare_newest(int other) {
   if (ours != 0 && history != 0 && history != abandoned && ours != history) throw_calls_differ(other, both);
 }
 
-// Call `sequence` differs. The flag pages also describe up to seven earlier calls, and the error names the first of these
-// calls that differs.
+// Called if call `sequence` is mismatched. The flag pages also describe up to seven earlier calls. The error names the first
+// mismatched call among these calls.
 void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
   const auto slot_in = [](const FlagPage& page, std::uint64_t number) -> const Slot& { return page.slot[number % slots]; };
   const FlagPage& theirs = *page_of(other);
   for (int back = 1; back < slots && sequence > 1; ++back, --sequence)
-    if (slot_in(own(), sequence - 1).history == slot_in(theirs, sequence - 1).history) break;
+    if (slot_in(own(), sequence - 1).history == load_acquire(slot_in(theirs, sequence - 1).history)) break;
   chorale::throw_calls_differ(sequence, {world_rank(rank()), slot_in(own(), sequence).call},
                               {world_rank(other), slot_in(theirs, sequence).call});
 }
@@ -146,9 +148,9 @@ bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
   return has_reached(load_acquire(page->slot[sequence % slots].word), tag) && load_acquire(page->finished) < sequence;
 }
 
-// A member that has left has finished all its calls, and its flag page stays allocated until this rank leaves too. The other
-// rank of a pair may have left the parent group without creating its side of the pair. Without its side of the pair, the
-// other rank has made no calls on the pair.
+// A member that has left has finished all its calls, and its flag page stays allocated until this rank leaves too. In a
+// pair, the other rank can leave the parent group without creating its side of the pair. In this case, the other rank has
+// made no calls in the pair.
 void MappedGroup::throw_if_left(std::uint64_t sequence, const std::string& words) {
   for (int r = 0; r < size(); ++r) {
     if (r == rank() || !(load_acquire(member(own(), r).gone) || (left_parent_ && load_acquire(*left_parent_)))) continue;

@@ -12,9 +12,10 @@
 namespace chorale::mapped {
 namespace {
 
-constexpr std::int64_t afar_bytes = 128 << 10;  // size of pieces that are read from unmapped memory; fits into the L2 cache
-constexpr std::int64_t streamed_bytes =
-    16 << 10;  // size of pieces that are summed, then written by non-temporal stores; fits into the L1 cache
+// The size of segments that are read from unmapped memory. A segment of this size fits into the L2 cache.
+constexpr std::int64_t afar_bytes = 128 << 10;
+// The size of segments that are summed, then written by non-temporal stores. A segment of this size fits into the L1 cache.
+constexpr std::int64_t streamed_bytes = 16 << 10;
 
 bool fills(std::int64_t cache_bytes, const Plan& plan) {
   const Problem& p = plan.problem;
@@ -64,7 +65,7 @@ bool MappedOperation::go_on() {
     if (!done_[a]) {
       const Action& action = actions[a];
       const bool takes_time = action.kind != Kind::send || !action.also_into.empty();
-      if (unshown_ && takes_time) flush();  // other ranks may wait for the bits of earlier steps
+      if (unshown_ && takes_time) flush();  // other ranks could be waiting for the bits of earlier steps
       if (!ready(action)) continue;
       perform(action);
       done_[a] = 1;
@@ -98,8 +99,8 @@ bool MappedOperation::enter() {
   return true;
 }
 
-// If one rank must run the call in slices, all ranks must run it in slices. So each rank first looks at the flag pages of
-// all other ranks.
+// If one rank must run the call in slices, all ranks must run the call in slices. So each rank first looks at the flag pages
+// of all other ranks.
 bool MappedOperation::agree() {
   if (unshown_) flush();
   for (int r = 0; r < group_.size(); ++r)
@@ -110,8 +111,8 @@ bool MappedOperation::agree() {
   return agreed_ = true;
 }
 
-// Begins a part. The other ranks see only after flush() that this rank has begun, and may then write to this rank's buffers.
-// So the input must be copied before flush().
+// Begins a part. After flush(), the other ranks see that this rank has begun, and can write to this rank's buffers. So the
+// input must be copied before flush().
 void MappedOperation::begin(const CallPart& part, std::int64_t first) {
   if (part_ != &part) {
     part_ = &part;
@@ -138,7 +139,10 @@ bool MappedOperation::meet(int rank) {
   if (!page) return false;
   const Slot& slot = page->slot[run_.sequence % slots];
   if (!has_reached(load_acquire(slot.word), tag_)) return false;
-  if (other.known == run_.sequence) return other.met = parts_, true;
+  if (other.known == run_.sequence) {
+    other.met = parts_;
+    return true;
+  }
   if (const std::uint64_t history = load_acquire(slot.history); history != run_.history) [[unlikely]] {
     if (history == abandoned) return false;  // examine() will throw an error with the reason
     if (history != 0 && run_.history != 0) group_.throw_calls_differ(rank, run_.sequence);
@@ -161,8 +165,8 @@ bool MappedOperation::has_happened(const Event& event) {
   const Slot& slot = *peer(event.rank).slot;
   const std::uint64_t word = load_acquire(word_of(slot, event.step / bits_of_word));
   if (tag_in(word) == tag_) return word & bit_of(event.step);
-  return has_reached(load_acquire(slot.word),
-                     tag_ + one_turn);  // a peer that has begun the next slice has finished this slice
+  // A peer that has begun the next slice has finished this slice.
+  return has_reached(load_acquire(slot.word), tag_ + one_turn);
 }
 
 bool MappedOperation::all_happened(const std::vector<Event>& events) {
@@ -226,10 +230,11 @@ void MappedOperation::take(const Action& action) {
     read(spot, 0, action.count, own(action.into));
 }
 
-// If all sources are mapped, this function sums them in one pass. If a source is not mapped, it sums in pieces: the kernel
-// reads a piece of each unmapped source, then the pieces are added. If the vectors exceed the caches, the sum is also
-// computed in pieces: each piece is summed in the caches, then written to the targets by non-temporal stores. In an in-place
-// call, non-temporal stores are not worthwhile, because a target is also a source and so is already in the caches.
+// If all sources are mapped, this function sums them in one pass. If a source is not mapped, the function sums in segments.
+// For each segment, the operating system's kernel reads the data of each unmapped source, then the data of all sources are
+// added. If the vectors exceed the caches, the sum is also computed in segments: each segment is summed in the caches, then
+// written to the targets by non-temporal stores. In an in-place call, non-temporal stores are not worthwhile, because the
+// target is also a source and thus already in the caches.
 void MappedOperation::sum(const Action& action) {
   const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
   const bool streams = streams_ && !in_slices_ && !plan_.problem.in_place;
@@ -317,7 +322,7 @@ void MappedOperation::abandon() noexcept {
 }
 
 bool MappedOperation::may_be_written() noexcept {
-  if (!running_ || !entered_ || whole_.program.staged) return false;  // if staged, peers read only the flag page
+  if (!running_ || !entered_ || whole_.program.staged) return false;  // peers read staged data only from the flag page
   for (int r = 0; r < group_.size(); ++r)
     if (r != group_.rank() && group_.is_at(r, run_.sequence, first_tag_)) return true;
   return false;
@@ -326,7 +331,7 @@ bool MappedOperation::may_be_written() noexcept {
 void MappedOperation::leave() {
   running_ = false;
   group_.finished(run_.sequence);
-  // Prefetches the first cache line of the next slot for writing, because other cores may hold copies of this line.
+  // Prefetches the first cache line of the next slot for writing, because other cores might hold copies of this line.
   __builtin_prefetch(&group_.own().slot[(run_.sequence + 1) % slots], 1);
 }
 

@@ -4,11 +4,12 @@
 #include <map>
 
 #include "collectives/schedule/chunking.hpp"
+#include "src/base/round_up.hpp"
 
 namespace chorale {
 namespace {
 
-std::int64_t cache_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+std::int64_t cache_lines(std::int64_t bytes) { return round_up<std::int64_t>(bytes, 64); }
 
 // Appends one step to the plan, together with the step's messages and the locations of its addends.
 void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
@@ -52,7 +53,7 @@ MessagePlan::MessagePlan(const Plan& plan) : dtype(plan.dtype), op(plan.op) {
     flatten(schedule.steps[i], static_cast<int>(i), plan.problem.rank, *this);
 
   std::vector<std::vector<int>> over(steps.size()), posted(steps.size());
-  std::map<std::pair<int, bool>, int> newest;  // (peer, incoming) → the newest step with a message of this kind
+  std::map<std::pair<int, bool>, int> newest;  // maps (peer, whether incoming) to the newest step with such a message
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const int self = static_cast<int>(i);
     for (const int before : schedule.steps[i].after) over[static_cast<std::size_t>(before)].push_back(self);

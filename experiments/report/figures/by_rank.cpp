@@ -34,13 +34,6 @@ std::string RunByRank::name_of(std::size_t rank) const {
 
 double total(const std::vector<double>& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
-std::vector<double> mean_of_ranks(const std::vector<std::vector<double>>& ranks) {
-  std::vector<double> mean(ranks.empty() ? 0 : ranks.front().size(), 0);
-  for (const auto& rank : ranks)
-    for (std::size_t p = 0; p < mean.size(); ++p) mean[p] += rank[p] / static_cast<double>(ranks.size());
-  return mean;
-}
-
 std::vector<double> largest_rank(const std::vector<std::vector<double>>& ranks) {
   const auto largest =
       std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return total(a) < total(b); });
@@ -55,7 +48,7 @@ std::vector<Drawing> draw(const ByRank& kind, const std::vector<RunByRank>& runs
       add_bars(all, kind, run, run.label, kind.of_run(run.parts), kind.of_run(run.predicted));
     charts.push_back(drawing_of(std::move(all)));
   }
-  std::vector<const RunByRank*> chosen;  // the overview already shows a run with a single bar
+  std::vector<const RunByRank*> chosen;  // of several runs, those with several bars; the overview shows the others
   for (const RunByRank& run : runs)
     if (runs.size() == 1 || run.parts.size() > 1) chosen.push_back(&run);
   if (chosen.size() > most_run_charts) {

@@ -13,8 +13,8 @@ struct RunByRank {
   std::string label;
   std::vector<std::vector<double>> parts;      // [rank]: the lengths of the bar's parts
   std::vector<std::vector<double>> predicted;  // [rank]: the predicted lengths; empty without a prediction
-  std::vector<std::string> names = {};         // names of the bars; empty: "rank 0" …
-  double low = absent, high = absent;          // an interval of the length of every bar; NaN: none
+  std::vector<std::string> names = {};         // names of the bars; if it is empty, "rank 0" …
+  double low = absent, high = absent;          // an interval of the length of every bar; NaN if there is none
   std::string name_of(std::size_t rank) const;
 };
 
@@ -28,7 +28,6 @@ struct ByRank {
   std::string spread = {};                                                       // the name of the bars' intervals
 };
 
-std::vector<double> mean_of_ranks(const std::vector<std::vector<double>>& ranks);
 std::vector<double> largest_rank(const std::vector<std::vector<double>>& ranks);
 double total(const std::vector<double>& parts);
 

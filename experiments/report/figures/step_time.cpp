@@ -1,6 +1,6 @@
 // Shows how every rank spends the time of a step. The length of a bar is the median step time, and the lengths of its parts
 // are the shares of the phases. A share is a mean over the steps after the warm-up and over the repetitions. Whiskers show
-// how far the time of a complete step differs between the repetitions.
+// the spread of the time of a complete step over the repetitions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct StepBar {
   RunByRank parts;
   std::size_t repetitions = 1;
   Summary seconds;                            // the time of a complete step
-  double messages = absent, stages = absent;  // shares in which the ranks waited, as in the table of the runs
+  double messages = absent, stages = absent;  // shares of the step in which ranks waited for messages and for other stages
 
   std::string spread() const { return spread_name(repetitions == 1, seconds.has_interval); }
   double waits() const { return messages + stages; }
@@ -79,7 +79,7 @@ std::optional<Figure> step_time(const RecordSet& records) {
                     quantity(most.stages, Unit::percent, 2));
   if (!figure.finding.empty()) figure.finding += " ";
   figure.finding += "train --trace-steps 10:13 shows the layers, kernels and calls of single steps.";
-  figure.charts = draw(ByRank{"Time of a step", "", Unit::seconds, names, mean_of_ranks, "mean of the ranks", spread}, runs);
+  figure.charts = draw(ByRank{"Time of a step", "", Unit::seconds, names, mean_of, "mean of the ranks", spread}, runs);
   return figure;
 }
 

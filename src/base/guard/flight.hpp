@@ -18,9 +18,12 @@ namespace chorale {
 class SharedPage {
  public:
   SharedPage() = default;
-  explicit SharedPage(int file);  // throws if the kernel refuses
+  explicit SharedPage(int file);  // maps the file; throws if the kernel refuses
   SharedPage(SharedPage&& other) noexcept : page_(std::exchange(other.page_, nullptr)) {}
-  SharedPage& operator=(SharedPage&& other) noexcept { return std::swap(page_, other.page_), *this; }
+  SharedPage& operator=(SharedPage&& other) noexcept {
+    std::swap(page_, other.page_);
+    return *this;
+  }
   ~SharedPage() {
     if (page_) munmap(page_, sizeof(FlightPage));
   }
@@ -52,35 +55,35 @@ class Flight {
   void heartbeat() { std::atomic_ref(page_->heartbeats).store(page_->heartbeats + 1, std::memory_order_relaxed); }
 
   struct Group {
-    std::uint64_t mark = 0;    // equal on all members of the group
+    std::uint64_t mark = 0;    // identifier of the group, equal on all members
     std::string members;       // the members in readable form: "0-3"
     std::uint64_t number = 0;  // number of this group among all groups of this rank
   };
   Group enter(std::uint64_t mark, std::string members);    // records that this rank has joined a new group
-  void calls(const Group& group, std::uint64_t sequence);  // records that this rank has made `sequence` calls; the newest
-                                                           // may be queued
+  void calls(const Group& group, std::uint64_t sequence);  // records that this rank has made `sequence` calls on the group;
+                                                           // the newest call might still be queued
   // Records that a call begins, and returns the ticket of the call.
   std::uint64_t begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words);
   void over(std::uint64_t ticket, FlightCall::State state);
   void stands(std::uint64_t ticket, std::uint64_t steps, int awaits);  // records the progress of the call in which this rank
                                                                        // waits
 
-  // Messages to the guard. ask() returns the answer, or "" if no answer arrives within two seconds.
+  // Send a message to the guard. ask() returns the guard's reply, or "" if no reply arrives within two seconds.
   void tell(const std::string& text) const;
   std::string ask(const std::string& text) const;
 
   // Must be called repeatedly while this rank waits. Throws if the run cannot go on.
   void waits(double patience_seconds, std::uint64_t moved, std::uint64_t ticket);
   void goes_on() { page_->waits = 0; }
-  // The exit code of a run that cannot go on; 0: the run can go on.
+  // The exit code if the run cannot go on, or 0 if it can.
   int lost() const { return std::atomic_ref(page_->lost).load(std::memory_order_acquire); }
   void throw_if_lost() const;
-  // Returns lost() for a rank that ends with `error`. If the error is a consequence of a different rank's failure, first
-  // waits up to two seconds until the guard has seen that failure.
+  // Returns lost() for a rank that ends with `error`. If the error is a consequence of another rank's failure, first waits
+  // up to two seconds for the guard to detect that failure.
   int lost_after(const std::exception& error) const;
 
  private:
-  Descriptor line_;  // connection to the guard, which sees it close when this process ends
+  Descriptor line_;  // connection to the guard, which detects the end of this process when the connection closes
   SharedPage page_;
 };
 

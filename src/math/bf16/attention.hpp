@@ -3,15 +3,16 @@
 //
 //               queries 0–15  16–31  32–47  48–63
 //   keys  0–15       ░          ▒      ▒      ▒
-//        16–31       ·          ░      ▒      ▒         ▒ seen, ░ partly seen, · skipped
+//        16–31       ·          ░      ▒      ▒         ▒ visible, ░ partly visible, · skipped
 //        32–47       ·          ·      ░      ▒
 //        48–63       ·          ·      ·      ░
 //
 // For scores, out and dQ, adjacent blocks of queries that need the same number of keys are multiplied together, as columns.
 // For dK and dV, adjacent blocks of keys that are needed by the same queries are multiplied together, as rows.
 //
-// The functions of this file are always inlined, because engines.cpp compiles them for the processors of each engine.
+// The functions in this header are always inlined, because engines.cpp compiles them for the processors of each engine.
 #pragma once
+#include "src/base/round_up.hpp"
 #include "src/math/bf16/groups.hpp"
 #include "src/math/bf16/sight.hpp"
 
@@ -30,8 +31,8 @@ void block_factors(const Drops& drops, IndexOf&& index, float* factors) {
   transpose(&rows[0][0], lanes, side, factors);
 }
 
-// Replaces the scores of 16 queries, [key, query] in rows of 64, by exponentials relative to the highest score so far.
-// Rescales the earlier sums. masked: at least one query does not attend to all of the keys.
+// Replaces the scores of 16 queries by exponentials relative to the highest score so far. The scores are [key, query], in
+// rows of 64. Rescales the earlier sums. `masked` is true if at least one query does not attend to all of the keys.
 template <bool masked>
 [[gnu::always_inline]] inline void soften_block(float* scores, std::int64_t depth, const TileSight& sight,
                                                 std::int64_t first, float scale, float* highest, float* sum, float* out,
@@ -74,14 +75,14 @@ template <class Engine>
 [[gnu::always_inline]] inline void attend_tiles(Bf16Queries& t, std::int64_t width, const Bf16Keys& keys,
                                                 const Drops& drops) {
   [[maybe_unused]] const typename Engine::Session session;
-  const std::int64_t row = up_to(width, lanes), words = words_of(width);
+  const std::int64_t row = round_up<std::int64_t>(width, lanes), words = words_of(width);
   const float scale = 1 / std::sqrt(static_cast<float>(width));
   const std::int64_t last = *std::max_element(t.last, t.last + side);
   std::int64_t begin = last;
   for (std::int64_t r = 0; r < side; ++r)
     if (t.first[r] < t.last[r]) begin = std::min(begin, t.first[r]);
   transpose(t.rows.data(), side, words, t.turned.data());
-  if (std::any_of(t.sum, t.sum + side, [](float sum) { return sum != 0; }))  // the call continues
+  if (std::any_of(t.sum, t.sum + side, [](float sum) { return sum != 0; }))  // this call continues earlier results
     transpose(t.out.data(), side, row, t.turned_out.data());
   else
     std::fill_n(t.turned_out.data(), row * side, 0.0f);
@@ -115,7 +116,7 @@ template <class Engine>
   transpose(t.turned_out.data(), row, side, t.out.data());
 }
 
-// Replaces the scores and dP of 16 queries, [key, query] in rows of 64, by f∘P and dS.
+// Replaces the scores and dP of 16 queries by f∘P and dS. All of these are [key, query], in rows of 64.
 template <bool masked, bool drops>
 [[gnu::always_inline]] inline void differentiate_block(float* p, float* ds, std::int64_t depth, const TileSight& sight,
                                                        std::int64_t first, float scale, const float* lse, const float* both,
@@ -173,9 +174,9 @@ template <class Engine>
     Engine::template product<true>(row, end - q, depth / 2, {g.keys.columns.data() + first_key / 2 * row, pairs},
                                    {g.paired_ds.data() + q, side}, {g.turned_dq.data() + first_query * row + q, side});
   }
-  // The index of the last key to which a query attends increases with the query's index. So if a block of queries needs a
-  // key, all later blocks need it too.
-  const std::int64_t last = up_to(rows, lanes);
+  // The index of the last key to which a query attends increases with the query's index. Therefore, if a block of queries
+  // needs a key, all later blocks also need this key.
+  const std::int64_t last = round_up<std::int64_t>(rows, lanes);
   for (std::int64_t k = 0, end = 0; k < side; k = end) {
     const std::int64_t q = sight.first_row_for(k);
     for (end = k + lanes; end < side && sight.first_row_for(end) == q;) end += lanes;

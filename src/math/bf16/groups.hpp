@@ -1,5 +1,5 @@
-// The matrices of attention in bf16, stored as words of two elements (products.hpp), and their layouts in memory. Scores,
-// out and dQ are computed in transposed form, with queries as columns:
+// The matrices of attention in bf16, stored as 32-bit words of two elements (products.hpp), and the memory layouts of these
+// matrices. Scores, out and dQ are computed in transposed form, with queries as columns:
 //
 //   Sᵀ = K·Qᵀ        a vector register holds the scores of 16 queries, so maxima and sums over keys need no operation
 //   Oᵀ += Vᵀ·Pᵀ      across lanes, and Pᵀ becomes a right operand when two rows at a time are rounded
@@ -8,18 +8,19 @@
 //
 //   dPᵀ = V·dOᵀ      dSᵀ = scale·Pᵀ ∘ (f ∘ dPᵀ − D)      dQᵀ += Kᵀ·dSᵀ      dK += dSᵀ·Q      dV += (f ∘ Pᵀ)·dO
 //
-// A word holds two elements that are neighbors along the summed dimension of a product, so a matrix may be needed in two
+// A word holds two elements that are neighbors along the summed dimension of a product, so some matrices are needed in two
 // layouts:
 //
 //   rows      [n, width/2]         two neighbors in a row
-//   turned    [width/2, 64]        their transpose, tile by tile of 64 rows
+//   turned    [width/2, 64]        the transpose of `rows`, tile by tile of 64 rows
 //   paired    [n/2, width]         the same column of two rows
-//   columns   [width, 32]          its transpose, tile by tile of 64 rows
+//   columns   [width, 32]          the transpose of `paired`, tile by tile of 64 rows
 //
 // P and dS are rounded to bf16. Q is multiplied unscaled, and the scale is applied to the scores in f32.
 #pragma once
 #include <cstring>
 
+#include "src/base/round_up.hpp"
 #include "src/math/attention_gradients.hpp"
 #include "src/math/bf16/products.hpp"
 
@@ -28,7 +29,7 @@ namespace chorale::attention {
 using bf16_products::Word;
 using WordLines = Lines<Word>;
 inline constexpr std::int64_t pairs = side / 2;  // pairs of rows in a tile
-inline std::int64_t words_of(std::int64_t width) { return up_to(width, 2 * lanes) / 2; }
+inline std::int64_t words_of(std::int64_t width) { return round_up<std::int64_t>(width, 2 * lanes) / 2; }
 
 struct Bf16Keys;
 struct Bf16Queries;
@@ -84,10 +85,10 @@ float dot_rows(const bf16* a, const S* b, std::int64_t width) {
 
 struct Bf16Keys {
   Bf16Keys(std::int64_t count, std::int64_t width)
-      : keys(up_to(count, side) * words_of(width)),
+      : keys(round_up<std::int64_t>(count, side) * words_of(width)),
         values(keys),
-        columns(up_to(count, side) * up_to(width, lanes) / 2),
-        paired(pairs * up_to(width, lanes)) {}
+        columns(round_up<std::int64_t>(count, side) * round_up<std::int64_t>(width, lanes) / 2),
+        paired(pairs * round_up<std::int64_t>(width, lanes)) {}
 
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width) {  // for the forward pass
     load(key, stride, count, width, values);
@@ -95,7 +96,7 @@ struct Bf16Keys {
   // Also builds the layout `columns` of `left`, which is `keys` or `values`. `columns` is the left operand of the product
   // with P or dS.
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width, const WordLines& left) {
-    const std::int64_t row = up_to(width, lanes), words = words_of(width);
+    const std::int64_t row = round_up<std::int64_t>(width, lanes), words = words_of(width);
     copy_rows(key, stride, count, width, keys.data());
     copy_rows(key + width, stride, count, width, values.data());
     for (std::int64_t first = 0; first < count; first += side) {
@@ -112,7 +113,7 @@ struct Bf16Queries : QueryRows {
         kernels(kernels),
         rows(side * words_of(width)),
         turned(rows),
-        turned_out(side * up_to(width, lanes)) {}
+        turned_out(side * round_up<std::int64_t>(width, lanes)) {}
   void load(std::int64_t r, const bf16* query, std::int64_t stride, std::int64_t width) {
     copy_rows(query, stride, 1, width, rows.data() + r * words_of(width));
   }
@@ -130,11 +131,11 @@ struct Bf16Gradients : GroupRows {
         kernels(kernels),
         words(words_of(width)),
         keys(key_count, width),
-        turned_q(up_to(queries, side) * words),
+        turned_q(round_up<std::int64_t>(queries, side) * words),
         turned_dout(turned_q),
-        paired_q(up_to(queries, side) * row / 2),
+        paired_q(round_up<std::int64_t>(queries, side) * row / 2),
         paired_dout(paired_q),
-        turned_dq(up_to(queries, side) * row),
+        turned_dq(round_up<std::int64_t>(queries, side) * row),
         rows(side * words),
         float_rows(side * row) {}
 
@@ -149,7 +150,7 @@ struct Bf16Gradients : GroupRows {
     load(query, stride, turned_q, paired_q);
     load(gradient, outs, turned_dout, paired_dout);
   }
-  void clear_dq() { std::fill_n(turned_dq.data(), up_to(queries, side) * row, 0.0f); }
+  void clear_dq() { std::fill_n(turned_dq.data(), round_up<std::int64_t>(queries, side) * row, 0.0f); }
   template <class S>
   void load_dq(const S* from, std::int64_t stride) {
     each_tile([&](std::int64_t first, std::int64_t count) {

@@ -1,11 +1,14 @@
-// The keys to which each query of a tile attends. Row r attends to the keys begin[r] … end[r] − 1 of the tile's 64 keys.
+// The keys to which each query of a tile attends. Row `r` attends to the keys in [`begin[r]`, `end[r]`), out of the tile's
+// 64 keys.
 #pragma once
+#include "src/base/round_up.hpp"
 #include "src/math/attention_tiles.hpp"
 
 namespace chorale::attention {
 
 struct TileSight {
-  // sight(r): the range of keys for row r, relative to the first key of the tile; [0, 0) for padding.
+  // `sight(r)` returns the range of keys for row `r`, relative to the first key of the tile. The range of a padding row is
+  // [0, 0).
   template <class SightOf>
   [[gnu::always_inline]] explicit TileSight(SightOf&& sight) {
     for (std::int64_t r = 0; r < side; ++r) {
@@ -20,12 +23,12 @@ struct TileSight {
         first_end = std::min(first_end, end[r]);
         last_end = std::max(last_end, end[r]);
       }
-      depth[b] = up_to(last_end, lanes);
+      depth[b] = round_up<std::int64_t>(last_end, lanes);
       all[b] = latest_begin == 0 && first_end >= depth[b];
     }
   }
 
-  // Blocks that start at row r and need the same number of keys form a run. Returns the end of the run.
+  // Returns the end of the run of adjacent blocks that start at row r and need the same number of keys.
   [[gnu::always_inline]] std::int64_t run_end(std::int64_t r) const {
     std::int64_t next = r + lanes;
     while (next < side && depth[next / lanes] == depth[r / lanes]) next += lanes;
@@ -37,7 +40,7 @@ struct TileSight {
     while (r < side && depth[r / lanes] <= key) r += lanes;
     return r;
   }
-  // A single comparison, so that loops over rows vectorize.
+  // Uses a single comparison, so that loops over rows vectorize.
   [[gnu::always_inline]] bool sees(std::int64_t r, std::int64_t key) const {
     return static_cast<std::uint32_t>(static_cast<std::int32_t>(key) - begin[r]) <
            static_cast<std::uint32_t>(end[r] - begin[r]);

@@ -1,8 +1,9 @@
-// Gradients of keys and values as exact sums. There is one chain for each leaf of consecutive queries and each query head.
-// The chains are rounded and added as integers. Ranks split the queries only at leaf boundaries, so the ranks' integers add
-// up to the sums of a single rank.
+// Computes the gradients of keys and values as exact sums. There is one chain for each leaf of consecutive queries and each
+// query head. The chains are rounded and added as integers. Ranks split the queries only at leaf boundaries, so the ranks'
+// integers add up to the sums of a single rank.
 //
 // Rounding a chain costs as much as 12 multiply-adds. A chain has one multiply-add for each query of its leaf.
+#include "src/base/round_up.hpp"
 #include "src/math/attention_gradients.hpp"
 #include "src/math/exact/fixed_point.hpp"
 #include "src/math/exact/host_kernels.hpp"
@@ -15,7 +16,11 @@ using attention::side;
 class WholeSums {
  public:
   WholeSums(std::int64_t leaf, std::int64_t width)
-      : leaf_(leaf), width_(width), row_(attention::up_to(width, attention::lanes)), dk_(side * row_), dv_(side * row_) {}
+      : leaf_(leaf),
+        width_(width),
+        row_(round_up<std::int64_t>(width, attention::lanes)),
+        dk_(side * row_),
+        dv_(side * row_) {}
 
   // Selects the sums of one group in one sample. These sums are stored in the row at `to` and in the rows after it.
   void add_to(std::int64_t* to, std::int64_t stride, std::int64_t keys, SiteRounding& rounding) {

@@ -1,11 +1,12 @@
-// Tests the drawings of schedules. A few drawings are compared with known complete drawings. All other drawings are checked
-// for properties that every correct drawing has.
+// Tests the drawings of schedules. A few drawings are compared with their complete expected text. All other drawings are
+// checked for properties that every correct drawing has.
 #include "collectives/analysis/drawing.hpp"
 
 #include <algorithm>
 
 #include "tests/catch.hpp"
 #include "tests/collectives/schedule/planning.hpp"
+#include "tests/text.hpp"
 
 using namespace chorale;
 using test::named;
@@ -15,12 +16,6 @@ namespace {
 std::vector<Schedule> drawn_plans(Collective what, const std::string& name, int size, std::int64_t count = 0,
                                   bool in_place = false) {
   return plan_all_ranks(named(what, name), Problem::even(what, count ? count : 2 * size, size, 0, in_place));
-}
-
-std::size_t times(const std::string& text, const std::string& word) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size())) ++found;
-  return found;
 }
 
 std::string last_round(const std::string& text) { return text.substr(text.rfind("\n\n") + 2); }
@@ -62,7 +57,7 @@ TEST_CASE("without sums, cells name the owners of the data, and missing data is 
   CHECK_THAT(text, says("start\nrank  a   b   c   d\n   0  0   0   0   0\n   1  ·   ·   ·   ·\n"));
   CHECK_THAT(text, says("round 1\nrank  a   b   c   d   sends\n   0  0   0   0   0   all → 2\n   1  ·   ·   ·   ·\n"));
   CHECK_THAT(text, says("   2  0   0   0   0   all → 3\n"));
-  CHECK(times(text, "round ") == 2);
+  CHECK(test::times(text, "round ") == 2);
 }
 
 TEST_CASE("every all-reduce ends with the whole sum of every block on every rank, and an all-gather with every block") {
@@ -73,12 +68,12 @@ TEST_CASE("every all-reduce ends with the whole sum of every block on every rank
       INFO(name_of(algorithm.what) << " " << algorithm.name << ", " << size << " ranks");
       const auto ranks = plan_all_ranks(algorithm, problem);
       const std::string text = draw_text(ranks), last = last_round(text);
-      CHECK(times(text, "round ") == static_cast<std::size_t>(find_rounds(ranks).count));
+      CHECK(test::times(text, "round ") == static_cast<std::size_t>(find_rounds(ranks).count));
       const auto blocks = static_cast<std::size_t>(size * size);
-      if (algorithm.what == Collective::all_reduce) CHECK(times(last, "Σ") == blocks);
+      if (algorithm.what == Collective::all_reduce) CHECK(test::times(last, "Σ") == blocks);
       if (algorithm.what == Collective::all_gather || algorithm.what == Collective::broadcast)
-        CHECK(times(last, "·") + times(last, "…") == 0);
-      if (algorithm.what == Collective::reduce_scatter) CHECK(times(last, "Σ") >= static_cast<std::size_t>(size));
+        CHECK(test::times(last, "·") + test::times(last, "…") == 0);
+      if (algorithm.what == Collective::reduce_scatter) CHECK(test::times(last, "Σ") >= static_cast<std::size_t>(size));
     }
 }
 
@@ -102,7 +97,7 @@ TEST_CASE("the tooltip of a step names its peers, if it has any") {
   CHECK_THAT(draw_svg({alone}, "alone", 4, {1, 1, 1}), says("<title>reduce: 8 bytes</title>"));
   const std::string ring = draw_svg(drawn_plans(Collective::all_reduce, "ring", 3, 3), "ring", 4, {1, 1, 1});
   CHECK_THAT(ring, says("<title>send to 1: 4 bytes</title>") && says("<title>recv_reduce from 2: 4 bytes</title>"));
-  CHECK(times(ring, "from :") + times(ring, "to :") == 0);
+  CHECK(test::times(ring, "from :") + test::times(ring, "to :") == 0);
 }
 
 TEST_CASE("the diagram has a lane per rank, an arrow per message, a bar per sum, and refers to nothing outside") {
@@ -114,13 +109,13 @@ TEST_CASE("the diagram has a lane per rank, an arrow per message, a bar per sum,
       messages += step.kind == Kind::send ? step.peers.size() : 0;
       sums += step.kind == Kind::recv_reduce || step.kind == Kind::reduce;
     }
-  CHECK(times(svg, "class=\"lane\"") == 6);
-  CHECK(times(svg, "class=\"message\"") == messages);
-  CHECK(times(svg, "class=\"sum\"") == sums);
+  CHECK(test::times(svg, "class=\"lane\"") == 6);
+  CHECK(test::times(svg, "class=\"message\"") == messages);
+  CHECK(test::times(svg, "class=\"sum\"") == sums);
   CHECK_THAT(svg, says("<title id=\"title\">a &lt; b &amp; c</title>"));
   CHECK_THAT(svg, says("<desc id=\"what\">6 ranks"));
   CHECK_THAT(svg, says("prefers-color-scheme: dark"));
-  CHECK(times(svg, "http") == 1);  // the XML namespace
-  CHECK(times(svg, "nan") + times(svg, "inf") == 0);
+  CHECK(test::times(svg, "http") == 1);  // the XML namespace
+  CHECK(test::times(svg, "nan") + test::times(svg, "inf") == 0);
   CHECK_THAT(draw_svg(drawn_plans(Collective::all_reduce, "ring", 1), "alone", 4, {1, 1, 1}), says("1 rank,"));
 }

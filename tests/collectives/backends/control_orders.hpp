@@ -1,9 +1,10 @@
-// Explores every possible order of events for a few ranks. There are four kinds of event: a rank advances, a rank asks about
-// a peer's call, a control message arrives, and a rank reads a control message. The tests use the CallAgreement and the
-// ControlEndpoint of the program. Messages go through a channel of the test, so the test chooses the next event.
+// Explores every possible order of events for a few ranks. There are four kinds of event. In each event, a rank advances in
+// its script, asks a peer which call the peer is in, receives a control message, or reads one. The tests use the
+// CallAgreement and the ControlEndpoint of the program. Messages go through a channel that the test implements, so the test
+// chooses the next event.
 //
 //   rank 0   join ── call ── leave ── join ── call ──▶          at each point, any rank that can advance may do so;
-//   rank 1   join ── call ── leave ── join ── call ──▶          a rank that waits in a call may ask, or read one
+//   rank 1   join ── call ── leave ── join ── call ──▶          a rank that waits in a call may ask a peer or read a message
 //
 // Many orders lead to the same state, and each state is explored once.
 #pragma once
@@ -15,6 +16,7 @@
 #include <set>
 
 #include "collectives/backends/message/call_agreement.hpp"
+#include "src/base/hash.hpp"
 
 namespace chorale::test::control {
 
@@ -45,7 +47,7 @@ class TestChannel final : public ControlChannel {
   const int rank_;
 };
 
-// One act of a rank's script. A call completes once all ranks that it waits for have begun the same call.
+// One act of a rank's script. A call completes once all ranks that the call waits for have begun the same call.
 struct Act {
   enum Kind { join, call, leave } kind;
   int group;
@@ -55,8 +57,8 @@ struct Act {
 
 struct Play {
   std::vector<std::vector<int>> groups;   // world ranks of each group's members
-  std::vector<std::vector<Act>> scripts;  // of each rank
-  int asks = 3;                           // limit on the queries of all ranks together; a rank asks at most once per call
+  std::vector<std::vector<Act>> scripts;  // one script per rank
+  int asks = 3;                           // limit on the total number of queries; a rank asks at most once per call
   std::vector<int> parents = {};          // per group: the parent group if the group is a pair, otherwise −1
   int parent(int group) const { return parents.empty() ? -1 : parents[static_cast<std::size_t>(group)]; }
 };
@@ -74,7 +76,7 @@ class Stage {
   struct Event {
     int rank;
     enum Kind { go_on, ask, read } kind;
-    int message = -1;  // index of a message that arrives now; −1: the rank reads only messages that arrived before
+    int message = -1;  // index of the message that arrives now, or −1 if the rank reads only messages that arrived before
   };
 
   std::vector<Event> possible() const {
@@ -126,11 +128,11 @@ class Stage {
     }
   }
 
-  // The state that determines all further events. It consists of each rank's position, the control messages in each inbox,
-  // and the control messages under way.
+  // The state that determines all further events. The state consists of each rank's position in its script, the control
+  // messages in each inbox, and the control messages in flight.
   std::string state() const {
     std::multiset<std::string> messages;
-    for (const Post::Sent& sent : post_.under_way)  // control messages to a rank that has ended have no effect
+    for (const Post::Sent& sent : post_.under_way)  // messages to a rank that has ended have no effect
       if (!over(sent.to)) messages.insert(name_of(sent.to, sent.message));
     std::string all = fmt::format("{} {}", asks_, fmt::join(messages, ""));
     for (int r = 0; r < size(); ++r) {
@@ -146,8 +148,8 @@ class Stage {
   const std::string& gave_up(int rank) const { return of(rank).gave_up; }
   bool over(int rank) const { return of(rank).over(play_, rank); }
 
-  // Ends all groups and delivers the control messages still under way. Returns the number of control messages left in
-  // inboxes, plus the number of ranks that have not received all farewells. Both must be 0.
+  // Ends all groups and delivers the control messages that are still in flight. Returns the number of control messages left
+  // in inboxes, plus the number of ranks that have not received all farewells. Both must be 0.
   std::size_t kept() {
     std::size_t kept = 0;
     for (Rank& rank : ranks_) rank.leave_all();
@@ -158,7 +160,7 @@ class Stage {
     }
     return kept;
   }
-  int noticed() const { return noticed_; }  // how often a rank detected different calls while leaving or after it had left
+  int noticed() const { return noticed_; }  // how often a rank detected mismatched calls while it left or afterwards
 
  private:
   struct Rank {
@@ -192,8 +194,8 @@ class Stage {
     return error.what();
   }
 
-  // Whether the message is a farewell that would overtake an earlier message of its sender. A farewell never does. All other
-  // messages can arrive in any order here, although MPI allows fewer orders.
+  // Whether the message is a farewell that would overtake an earlier message of its sender. A farewell never overtakes a
+  // message. All other messages can arrive in any order in this test, although MPI allows fewer orders.
   bool is_ahead(int message) const {
     const Post::Sent& sent = post_.under_way[static_cast<std::size_t>(message)];
     return sent.message.kind == ControlMessage::Kind::farewell &&
@@ -253,7 +255,7 @@ class Stage {
       rank.agreements[g].reset();
     } else if (!rank.waits) {  // the call begins
       auto& begun = begun_[g][static_cast<std::size_t>(r)];
-      const std::uint64_t history = ((begun.empty() ? 0 : begun.back()) + act.signature) * 0x9E3779B97F4A7C15u | 1;
+      const std::uint64_t history = hash_with(begun.empty() ? 0 : begun.back(), act.signature) | 1;
       begun.push_back(history);
       Run run;
       run.sequence = ++rank.sequence[g];
@@ -267,7 +269,8 @@ class Stage {
     ++rank.next;
   }
 
-  // All groups have the same id. This is the worst case, because only their incarnations differ.
+  // All groups have the same id. Thus messages of different groups differ only in the group's incarnation, which is the
+  // worst case.
   Membership membership(int r, int group) const {
     const auto& members = play_.groups[static_cast<std::size_t>(group)];
     const int self = static_cast<int>(std::find(members.begin(), members.end(), r) - members.begin());

@@ -23,7 +23,7 @@ Prices known() {
   return p;
 }
 
-// Every n-th call of all algorithms at several sizes, without times.
+// Returns calls of all algorithms at several sizes, without times. Only every n-th of these calls is returned.
 std::vector<Timed> calls(const Site& site, int n = 5) {
   std::vector<Timed> rows;
   test::Sample sample(n);
@@ -36,7 +36,7 @@ std::vector<Timed> calls(const Site& site, int n = 5) {
   return rows;
 }
 
-// A fit can take long on a slow machine.
+// Reports a sign of life, because a fit can take long on a slow machine. Always lets the fit continue.
 bool go_on() {
   test::alive();
   return true;
@@ -55,20 +55,20 @@ TEST_CASE("on mapped memory, a fit recovers the prices that made the times") {
   CHECK(fitted->within.step / truth.step == Approx(1).epsilon(0.2));
   CHECK(fitted->within.touch[2] / truth.touch[2] == Approx(1).epsilon(0.2));
   CHECK(fitted->within.cross[2] / truth.cross[2] == Approx(1).epsilon(0.3));
-  CHECK((fitted->within.message == 0 && fitted->within.turn == 0));  // mapped memory has neither messages nor turns
+  CHECK((fitted->within.message == 0 && fitted->within.turn == 0));  // these prices apply only to messages
   CHECK((fitted->spread.at("touch").size() == footprints.size() && fitted->spread.at("touch")[2] < 0.1));
 }
 
 TEST_CASE("of messages, a fit also finds where the handshake begins, and the price of a link between hosts") {
   for (const int hosts : {1, 2}) {
-    if (hosts == 1 && !test::thorough()) continue;  // a fit of all calls takes half a minute
+    if (hosts == 1 && !test::thorough()) continue;  // one fit takes half a minute
     Site site = Site::one_host(4, 2);
     if (hosts == 2) site.host_of = {0, 0, 1, 1};
     Prices truth = known(), between = known();
     between.latency = 5e-5;
     between.link = 1 / 115e6;
     between.message = 8e-6;
-    std::vector<Timed> rows = calls(site, 1);
+    std::vector<Timed> rows = calls(site, test::thorough() ? 1 : 3);
     for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, truth, hosts == 2 ? between : truth);
     const auto fitted = fit(rows, 4, false, site, go_on);
     REQUIRE(fitted);
@@ -119,7 +119,7 @@ TEST_CASE("with several hosts, prices within a host that are known stay as they 
   CHECK(fitted->spread.empty());
   const Site crowded{.host_of = {0, 0, 1, 1}, .machine_of = {0, 0, 0, 0}, .cores = 2};
   Prices lacks_some = within;
-  lacks_some.copy = 0;  // as for shm, which has no price for copies
+  lacks_some.copy = 0;  // like the costs of shm, which include no cost of a copy
   const auto begun = fit(rows, 4, false, crowded, go_on, {.within = lacks_some});
   REQUIRE(begun);
   CHECK((begun->within.latency != within.latency && begun->within.copy > 0 && begun->within.eager_bytes == 448));
@@ -146,7 +146,7 @@ TEST_CASE("a level in a machine file and its prices are two forms of one thing")
   const Prices back = prices_of(level);
   CHECK((back.call == 2e-7 && back.touch == known().touch && back.eager_bytes == 12288));
   CHECK(level.prices.at("sum")[0] == Approx(60e9));
-  CHECK(!level.prices.contains("link"));  // a price of 0 is left out
+  CHECK(!level.prices.contains("link"));  // a cost of 0 is left out of the machine file
 }
 
 TEST_CASE("the level of the most similar run prices a call, and a call between hosts needs one between hosts") {
@@ -171,5 +171,5 @@ TEST_CASE("the level of the most similar run prices a call, and a call between h
   const auto two_hosts = predict(machine, "ucx", false, ranks, 4, {0, 0, 1, 1});
   REQUIRE(two_hosts);
   CHECK(*two_hosts > 6.0 / 4 * (4 << 20) / 100e6);                       // the ring sends 6/4 of the vector over each link
-  CHECK(*predict(machine, "ucx", false, ranks, 4, {}, 10) > *one_host);  // with reductions ten times as slow
+  CHECK(*predict(machine, "ucx", false, ranks, 4, {}, 10) > *one_host);  // reductions are ten times as slow
 }

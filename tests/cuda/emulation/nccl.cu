@@ -1,5 +1,5 @@
-// Implements NCCL's calls with messages on MPI_COMM_WORLD, on which no other code sends messages. Sender and receiver send
-// and receive copies in host memory. Any MPI call can transfer bytes, even while the host cannot access device memory.
+// Implements NCCL's calls with messages on MPI_COMM_WORLD, on which no other code sends messages. The messages are copies of
+// the buffers in host memory. Any MPI call can transfer bytes, even while the host cannot access device memory.
 #include <nccl.h>
 
 #include <cstring>
@@ -154,9 +154,8 @@ class EmulatedComm {
     return requests;
   }
 
-  // The tag includes the length, so messages of different lengths never match. Ranks whose calls differ therefore hang, as
-  // with NCCL.
-  // (Otherwise Open MPI 4.1 would write a long message past the end of a short buffer.)
+  // The tag includes the length, so messages of different lengths never match. Ranks with mismatched calls therefore hang,
+  // as with NCCL. (Otherwise Open MPI 4.1 would write a long message past the end of a short buffer.)
   int tag_of(int bytes) const { return tag_ + most_comms * (bytes % 4093); }
 
   // Cancels receives, which MPI supports. Sends are abandoned, and their data are never freed.
@@ -214,7 +213,10 @@ std::byte* block(void* blocks, int number, std::size_t bytes) {
 
 }  // namespace
 
-ncclResult_t ncclGetVersion(int* version) { return *version = 22800, ncclSuccess; }
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22800;
+  return ncclSuccess;
+}
 const char* ncclGetErrorString(ncclResult_t) { return "invalid usage of an emulated NCCL"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
@@ -233,12 +235,18 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   return ncclInProgress;
 }
 
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) { return *state = comm->poll(), ncclSuccess; }
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  *state = comm->poll();
+  return ncclSuccess;
+}
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (knows_something(comm)) misuse_of_nccl("a communicator with registered memory is finalized");
   return comm->poll() == ncclSuccess ? ncclSuccess : ncclInvalidUsage;
 }
-ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  delete comm;
+  return ncclSuccess;
+}
 // Does not delete the communicator, because messages for it can still arrive.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->is_aborted = true;
@@ -247,7 +255,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclGroupStart() { return ++calls.depth, ncclSuccess; }
+ncclResult_t ncclGroupStart() {
+  ++calls.depth;
+  return ncclSuccess;
+}
 ncclResult_t ncclGroupEnd() {
   if (--calls.depth > 0) return ncclSuccess;
   return calls.comm->launch(std::exchange(calls.exchange, {}), calls.stream);

@@ -1,4 +1,4 @@
-// Tests `tune --calibrate` when a signal arrives while rank 0 fits prices and the other ranks sleep.
+// Tests `tune --calibrate` if a signal arrives while rank 0 fits prices (cost-model parameters) and the other ranks sleep.
 #include "experiments/bench/calibration.hpp"
 
 #include <filesystem>
@@ -18,12 +18,15 @@ TEST_CASE("if a signal stops the fit, the calibration is incomplete on every ran
   const std::string words = "a test", level = "off";
   SystemClock clock;
   const Session session{options, words, level, clock, &world};
-  std::int64_t looks = 0, looks_at_calls = 0;  // one look per row, then one per step of the fit
+  std::int64_t looks = 0, looks_at_calls = 0;  // number of signal checks: all, and those while calls are measured
   bench::Sweep sweep{.backends = {"mpi"},
                      .wanted = {.ops = {"all_reduce"}, .algorithms = {"ring"}, .begin = 1 << 10, .end = 8 << 10},
                      .how = {.repetitions = 1, .check = false, .ceiling = false}};
 
-  sweep.how.told_to_stop = [&] { return ++looks, false; };
+  sweep.how.told_to_stop = [&] {
+    ++looks;
+    return false;
+  };
   REQUIRE_ALL(bench::calibrate(sweep, session, file));
   REQUIRE_ALL(std::filesystem::exists(file) == (world.rank() == 0));
   const std::vector<std::int64_t> all = mpi::all_gather(world.world(), looks);

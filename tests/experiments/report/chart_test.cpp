@@ -7,9 +7,10 @@
 
 #include "src/base/text.hpp"
 #include "tests/catch.hpp"
+#include "tests/text.hpp"
 
 using namespace chorale::report;
-using chorale::Scale, chorale::Unit;
+using chorale::Scale, chorale::Unit, chorale::test::times;
 
 namespace {
 
@@ -17,12 +18,6 @@ template <class Chart>
 std::string draw(const Chart& chart, double width = half_width) {
   Looks looks;
   return chorale::report::draw(chart, looks, width);
-}
-
-std::size_t times(const std::string& text, const std::string& word) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size())) ++found;
-  return found;
 }
 
 void require_well_drawn(const std::string& svg) {
@@ -80,7 +75,7 @@ TEST_CASE("every kind of chart can be drawn at every width, and shows its values
     CHECK_THAT(draw(line, width), says("<title>a &amp; b, x 1: 250 ms (200 ms to 300 ms)</title>"));
     CHECK_THAT(draw(line, width), says("<title>a &amp; b, x 2: 500 ms</title>"));
     CHECK_THAT(draw(line, width), says("<title>gray</title>"));
-    CHECK(times(draw(line, width), "class=\"hover\"") == 2);  // gray lines show only names
+    CHECK(times(draw(line, width), "class=\"hover\"") == 2);  // gray lines show only their names on hover
     CHECK_THAT(draw(bars, width), says("<title>" + name + ", backward: 3 s</title>"));
     CHECK_THAT(draw(bars, width), says("<title>" + name + ": 3.5 s to 4.5 s</title>"));
     CHECK_THAT(draw(cells, width), says("<title>the value of the cell</title>"));
@@ -133,7 +128,7 @@ TEST_CASE("dots have their names beside them where there is room, and hollow mar
   CHECK_THAT(svg, says("<title>a &amp; b, x 3: 3 s (2.5 s to 3.5 s)</title>"));
   for (int i = 0; i < 40; ++i) chart.lines.back().points.push_back({2, 2, absent, absent, "here as well"});
   const std::size_t named = times(draw(chart), "class=\"beside\"");
-  CHECK((named > 2 && named <= 6));  // names must not cover each other or a dot
+  CHECK((named > 2 && named <= 6));  // no name may cover another name or a dot
   chart = lines({{"a", {{1, 1}, {2, 2}}}, {"held-out loss of a", {{1, 1}, {2, 1}}, Line::Kind::hollow, "a"}});
   chart.hollow = "held-out loss";
   chart.note = "a < note";
@@ -218,5 +213,5 @@ TEST_CASE("text is cut between letters") {
   const std::string cut = fitted("äöüäöüäöüäöü", 50);
   CHECK(text_width(cut) <= 50);
   CHECK(cut.ends_with("…"));
-  CHECK((static_cast<unsigned char>(cut[cut.size() - 4]) & 0xC0) == 0x80);  // the text ends with a complete letter
+  CHECK((static_cast<unsigned char>(cut[cut.size() - 4]) & 0xC0) == 0x80);  // the text ends with a complete UTF-8 character
 }

@@ -1,11 +1,12 @@
-// Tests drawings of pipelines. Small drawings are compared with complete expected drawings. All other drawings are checked
-// for properties that every drawing must have.
+// Tests pipeline drawings. Small drawings are compared with expected drawings. All other drawings are checked for properties
+// that every drawing must have.
 #include "parallel/pipeline/drawing.hpp"
 
 #include <algorithm>
 
 #include "src/base/text.hpp"
 #include "tests/parallel/pipeline/shapes.hpp"
+#include "tests/text.hpp"
 
 using namespace chorale;
 using test::each_pipeline;
@@ -16,12 +17,6 @@ namespace {
 PipelineTimeline with_equal_parts(const PipelineSchedule& schedule) { return simulate(schedule, equal_parts(schedule)); }
 
 std::string drawn(const PipelineTimeline& timeline) { return draw_text(timeline, columns_per_second(timeline)); }
-
-std::size_t times(const std::string& text, const std::string& word) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size())) ++found;
-  return found;
-}
 
 std::size_t columns(const std::string& line) {
   return static_cast<std::size_t>(
@@ -53,7 +48,7 @@ TEST_CASE("every picture of a pipeline has one line per stage, all of one length
   each_pipeline(8, 16, [&](const std::string&, const PipelineSchedule& schedule) {
     const auto lines = split(drawn(with_equal_parts(schedule)), '\n');
     REQUIRE(static_cast<std::int64_t>(lines.size()) ==
-            schedule.stages + 2);  // plus the time axis and the empty text after the last newline
+            schedule.stages + 2);  // one line for each stage, one for the time axis, one empty text after the last newline
     for (std::int64_t stage = 0; stage < schedule.stages; ++stage) {
       CHECK(columns(lines[static_cast<std::size_t>(stage)]) == columns(lines[0]));
       CHECK(columns(lines[static_cast<std::size_t>(stage)]) <= 130);
@@ -84,18 +79,18 @@ TEST_CASE("the SVG diagram has a bar per event and a lane per stage, and is self
   const PipelineTimeline ideal = with_equal_parts(planned("zb-h1", {3, 4})),
                          other = with_equal_parts(planned("interleaved", {2, 2, 2}));
   const std::string svg = draw_svg({{"ideal", ideal}, {"a < \"b\"", other, " s"}}, "x & y");
-  CHECK(times(svg, "class=\"lane\"") == 5);
-  CHECK(times(svg, "class=\"bar forward\"") == 3 * 4 + 2 * 2 * 2);
-  CHECK(times(svg, "class=\"bar weights\"") == 3 * 4);
-  CHECK(times(svg, "</rect>") == ideal.events.size() + other.events.size());
+  CHECK(test::times(svg, "class=\"lane\"") == 5);
+  CHECK(test::times(svg, "class=\"bar forward\"") == 3 * 4 + 2 * 2 * 2);
+  CHECK(test::times(svg, "class=\"bar weights\"") == 3 * 4);
+  CHECK(test::times(svg, "</rect>") == ideal.events.size() + other.events.size());
   CHECK_THAT(svg, says("<title>x &amp; y</title>"));
   CHECK_THAT(svg, says("ideal: 3 stages, 14 long, idle 14.3 % of the time."));  // ideal pipelines have times without a unit
   CHECK_THAT(svg, says("a &lt; &quot;b&quot;: 2 stages, 7.5 s long"));
   CHECK_THAT(svg, says("<title>stage 1, backward 0b: 2 to 3 s</title>"));
   CHECK_THAT(svg, says(">time from the first pass</text>"));
   CHECK_THAT(svg, says("prefers-color-scheme: dark"));
-  CHECK(times(svg, "http") == 1);  // only the XML namespace
-  CHECK(times(svg, "nan") + times(svg, "inf\"") == 0);
+  CHECK(test::times(svg, "http") == 1);  // only the XML namespace
+  CHECK(test::times(svg, "nan") + test::times(svg, "inf\"") == 0);
 }
 
 TEST_CASE("SVG diagrams have a time axis, and the same scale if they have the same frame") {
@@ -119,7 +114,7 @@ TEST_CASE("SVG diagrams have a time axis, and the same scale if they have the sa
     CHECK(std::abs(lane_width(other) / lane_width(one) - 3) < 0.01);
     CHECK(one.substr(one.find("class=\"axis\"")) == other.substr(other.find("class=\"axis\"")));
     CHECK_THAT(one, says(">0</text>") && says(">100 ms</text>") && says(">200 ms</text>"));
-    CHECK(times(one, ">quick</text>") == 0);  // the title is on the page, not in the drawing
+    CHECK(test::times(one, ">quick</text>") == 0);  // the title is on the page, not in the drawing
     CHECK_THAT(one, says("viewBox=\"0 0 " + std::to_string(int(width))));
   }
   const std::string own = draw_svg({{"ideal", with_equal_parts(planned("1f1b", {2, 2}))}}, "its own scale");

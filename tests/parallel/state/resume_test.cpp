@@ -1,5 +1,6 @@
-// In exact numerics, each of ten layouts loads the checkpoints of all ten layouts. The results are bit-identical to an
-// uninterrupted run. In fast numerics, 16-bit runs resume bit for bit in the layout that saved the checkpoint.
+// Tests resumed runs. In exact numerics, each of ten layouts loads the checkpoints of all ten layouts, and results must be
+// bit-identical to an uninterrupted run. In fast numerics, 16-bit runs that resume in the layout that saved the checkpoint
+// must be bit-identical, too.
 #include "parallel/state/resume.hpp"
 
 #include "tests/catch.hpp"
@@ -35,7 +36,7 @@ test::Seen resume_from(const TrainingOptions& options, Mesh mesh, Memory& memory
   return run.steps(2).seen;
 }
 
-// Trains four steps and returns the results of the last two.
+// Trains four steps and returns the results of the last two steps.
 test::Seen later_half(const TrainingOptions& options, Mesh mesh, Memory& memory) {
   test::Seen seen = test::Run(options, std::move(mesh), memory).steps(4).seen;
   seen.forget(2);
@@ -86,7 +87,8 @@ TEST_CASE("layouts resume each other's checkpoints of a model with experts", "[t
   }
 }
 
-// The checkpoint of a 16-bit run stores the f32 masters, if the run has them. For f16 it also stores the loss scale.
+// The checkpoint of a 16-bit run stores the f32 master weights, if the run has master weights. For f16, the checkpoint also
+// stores the loss scale.
 TEST_CASE("runs with their state in a file resume each other's checkpoints, and those of runs without", "[threads]") {
   HostMemory host;
   const test::Seen expected = later_half(test::options_for("exact", {}), Mesh(), host);
@@ -133,7 +135,8 @@ TEST_CASE("16-bit runs resume with the same bits if loaded in the layout that sa
       std::vector<test::Seen> expected(static_cast<std::size_t>(layout.ranks()));
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
               const auto rank = static_cast<std::size_t>(mesh.world().rank());
-              return expected[rank] = later_half(options, std::move(mesh), memory), std::string();
+              expected[rank] = later_half(options, std::move(mesh), memory);
+              return std::string();
             }) == "");
       CHECK(test::on_thread_mesh(layout, [&](Mesh mesh, Memory& memory) {
               const auto rank = static_cast<std::size_t>(mesh.world().rank());
