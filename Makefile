@@ -98,8 +98,8 @@ facts     = {"compiler", R"($(shell $(CXX) --version 2>/dev/null | head -n 1))"}
 # Must be equal in the program and the plugin. It covers all headers, so nobody has to know which headers both include.
 plugin_mark = "$(shell cat $(call below,hpp,src collectives) | sha256sum | head -c 16)"
 # ── targets ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Each starts make again, because `setup` may have installed libraries that were missing when this Makefile was read. A dry
-# run counts the build steps (`steps`); before it, `make written` makes what a dry run cannot: the stamps and bundles.
+# Each starts make again, because `setup` may have installed libraries that were missing when this Makefile was read. First
+# `make written` writes the stamps and bundles, which a dry run cannot write. Then a dry run counts the `steps`.
 worked   := all program tests library examples run check test test-all chaos fuzz fuzzer bench experiments published report \
             data install gpu-bundle testable
 $(worked): setup
@@ -195,6 +195,6 @@ always   := FORCE
 stamps   := $(patsubst %,$B/%.stamp,compile link objects tests pc facts plugin_mark emulate $(CUDA:%=nvcc) editor sources)
 written: $(stamps) $(bundles:=.cpp) $(if $(filter build,$B),compile_commands.json); @:
 renew     = @mkdir -p $(@D); printf $(1) | cmp -s - $@ || printf $(1) > $@
-$(stamps): $B/%.stamp: $(always); $(call renew,'%s\n' '$(subst ','\'',$($*))')
+$(stamps): $B/%.stamp: $(always); $(call renew,'%s\n' '$(subst ','\'',$($*) $(if $(filter compile,$*),$(cold)))')
 $(bundles:=.cpp): $B/%.cpp: $(always); $(call renew,'#include "%s"\n' $(patsubst $*:%,%,$(filter $*:%,$(pairs))))
 -include $(patsubst %.o,%.d,$(units) $(kernels) $(emulated)) $(wildcard $B/*.d $B/examples/*.d)

@@ -201,12 +201,15 @@ def commas(file, lines):
         bare = re.sub(r'"(?:\\.|[^"\\])*"|//.*', "", line).rstrip()
         while (shorter := re.sub(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{};]*\}", "§", bare)) != bare:
             bare = shorter
+        plain = bare  # without the arguments of templates
+        while (shorter := re.sub(r"<[^<>;]*>", "", plain)) != plain:
+            plain = shorter
         continued = number > 1 and lines[number - 2].endswith((",", "("))  # a list that began on an earlier line
         whole = not continued and not re.search(r"[()\[\]]", bare)
         if whole and (found := joined.fullmatch(bare)) and all(re.search(r"=|\+\+|--|§$", part)
                                                                for part in found[1].split(", ")):
             yield number, "a comma joins two statements: write two"
-        elif whole and re.search(r"\breturn [^;{}]*, [^;{}]*;", re.sub(r"<[^<>;]*>", "", bare)):
+        elif whole and re.search(r"\breturn [^;{}]*, [^;{}]*;", plain):
             yield number, "a comma joins a statement and a result: write two statements"
 
 

@@ -143,6 +143,7 @@ class Lint(unittest.TestCase):
                      'require(x == y, "{}, {}", x, y);', "A(int b) : b_(b), c_(b) {}",
                      "call(a,\n       b = 2, c = 3);", "double a = 1,\n         b = 2, c = 3;", "const auto [a, b] = f();",
                      "return {.a = 1, .b = 2};", "return std::pair<int, int>(a, b);",
+                     "return std::map<int, std::pair<int, int>>(a);",
                      "return [a = 1, b = 2] { return a; };"]:
             self.assertEqual(self.complaints(src__base__a_cpp=f"void f() {{\n  {line}\n}}\n"), "", line)
 

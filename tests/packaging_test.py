@@ -113,6 +113,7 @@ class Packaging(unittest.TestCase):
                     file.write(f"#!/bin/bash\n{does}\n")
                 os.chmod(f"{folder}/{name}", 0o755)
             for words, missing in ((["mpicxx", "file", "program"], ""), (["mpicxx", "file", "lint", "test"], " catch2"),
+                                   (["mpicxx", "file", "check"], " catch2"),
                                    (["mpicxx.mpich", "environment", "all", "tests"], " mpich catch2")):
                 said = start(["packaging/setup", *words], PATH=f"{folder}:{os.environ['PATH']}")
                 self.assertEqual((said.returncode, said.stderr), (0, ""))

@@ -269,8 +269,8 @@ def groups(build, launch, sanitizer):
 
 if __name__ == "__main__":
     began, times = time.monotonic(), f"{sys.argv[1]}/test_times.csv"
-    before = last_times(times) if os.environ.get("TEST_QUICK") else {}
-    runner = Runner({name for name, (_, computed) in before.items() if computed > 1})
+    before = last_times(times)
+    runner = Runner({name for name, (_, computed) in before.items() if computed > 1 and os.environ.get("TEST_QUICK")})
     for group in all_groups(sys.argv[1], shlex.split(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""):
         runner.add(group)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -280,8 +280,8 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         interrupted = True
         alive.end(os.getpid(), itself=False)
-    rows = [(seconds, computed * group.ranks, group.name, case) for group in runner.groups
-            for case, (_, seconds, computed) in group.results.items()]
+    rows = [(seconds, computed * group.ranks * (outcome != "failed"), group.name, case) for group in runner.groups
+            for case, (outcome, seconds, computed) in group.results.items()]  # 0 if it failed: a check runs it again
     slowest = sorted(rows, reverse=True)
     for _, _, *name in rows:
         before.pop(tuple(name), None)
@@ -295,7 +295,7 @@ if __name__ == "__main__":
     passed, failed = (sum(group.count(outcome) for group in runner.groups) for outcome in ("passed", "failed"))
     skipped, left = (sum(group.count(outcome) for group in runner.groups) for outcome in ("skipped", "left"))
     if runner.left:
-        print(f"{runner.left} cases that take more than a second are left to `make test`")
+        print(f"{runner.left} cases that took more than a second of processor time are left to `make test`")
     if left:
         print(f"{left} cases are left to `make test-all`: git grep only_in_test_all tests")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))

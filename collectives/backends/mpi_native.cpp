@@ -13,8 +13,8 @@ MPI_Datatype type_of(DType dtype) {
   switch (dtype) {
     case DType::f32: return MPI_FLOAT;
     case DType::f64: return MPI_DOUBLE;
+    // MPI treats both 16-bit types as integers; Chorale's operators treat them as floating point.
     case DType::f16:
-    // MPI treats bf16 as 16-bit integers; Chorale's operators treat bf16 as floating point.
     case DType::bf16: return MPI_UINT16_T;
     case DType::i32: return MPI_INT32_T;
     case DType::i64: return MPI_INT64_T;

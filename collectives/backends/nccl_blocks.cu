@@ -1,12 +1,13 @@
 // NcclBlocks has at most hundreds of blocks, so a linear search is fast enough.
 #include "collectives/backends/nccl_blocks.cuh"
-#include "src/base/round_up.hpp"
 
 #include <cuda_runtime.h>
 #include <nccl.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "src/base/round_up.hpp"
 
 namespace chorale::nccl {
 namespace {

@@ -22,8 +22,6 @@ Slice slice_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
 }
 
-NamedText text_of(const std::filesystem::path& file) { return {contents_of(file).value_or(""), file.string()}; }
-
 // Whether this rank's set of cores is oversubscribed: more ranks use this set than it has cores. Launchers either bind each
 // rank to its own cores, or let all ranks use all cores.
 bool oversubscribed(Transport& transport) {
@@ -110,8 +108,11 @@ Communicator open_world(const std::string& wanted, const mpi::Runtime& runtime, 
   placed.topology = &topology;
   placed.runtime = &runtime;
   Communicator world = open_world(backend.open(runtime), clock, placed);
+  const auto of_rank_0 = [&](const std::filesystem::path& file) {
+    return NamedText{runtime.rank() == 0 ? contents_of(file).value_or("") : "", file.string()};
+  };
   world.go_by(std::make_shared<Selector>(
-      selector_of_rank_0(runtime, text_of(default_tuning_file()), text_of(default_machine_file()))));
+      selector_of_rank_0(runtime, of_rank_0(default_tuning_file()), of_rank_0(default_machine_file()))));
   return world;
 }
 

@@ -26,12 +26,11 @@ struct World {
   std::vector<std::uint8_t> free_ids;  // indexed by id: 1 if the id is free, because this rank is in no group with the id
 };
 
-// Makes the selector from rank 0's tuning table and machine file, because the files of other hosts can differ but all ranks
-// must choose the same algorithm. The texts are used on rank 0 only; "" means that there is no such file. The names are for
-// errors.
 struct NamedText {
-  std::string text, name;
+  std::string text, name;  // the name is for errors
 };
+// Makes the selector from rank 0's tuning table and machine file, because the files of other hosts can differ but all ranks
+// must choose the same algorithm. The texts are used on rank 0 only; "" means that there is no such file.
 Selector selector_of_rank_0(const mpi::Runtime& runtime, const NamedText& tuning, const NamedText& machine);
 
 // Prints the error and ends the process. Destructors, which cannot throw, call this function when they detect mismatched

@@ -9,7 +9,7 @@
 //
 //   runs/<id>/   suite.toml   run.h5: /summary and every run below /runs   dp4-r1/  tp4-r1/ …: one folder per run
 //
-// A run that needs fewer ranks than the launch has uses the first ranks, while the other ranks sleep. If a run cannot start,
+// If a run needs fewer ranks than were launched, it uses the first ones, and the other ranks sleep. If a run cannot start,
 // for example because of too little memory, its row says why. If a run fails, some ranks can still be inside a collective.
 // The failed run therefore ends the launch, and writes failure.txt to its folder. --resume converts this file to a row, and
 // continues with the other runs.

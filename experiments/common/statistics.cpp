@@ -73,8 +73,8 @@ std::vector<double> logs_of(const ByBlock& blocks) {
 }
 
 // The p-value of the t-test, which compares geometric means. If launches have two modes, geometric means and medians can
-// disagree about which kind is faster. Returns 1 in this case: tables rank by medians, and must not call the difference
-// significant.
+// disagree about which kind is faster. Returns 1 in this case, because tables are sorted by median and must not call the
+// difference significant.
 double p_as_medians_say(const ByBlock& one, const ByBlock& other) {
   const Contrast found = contrast(one, other);
   if (std::isnan(found.p)) return unknown;

@@ -49,8 +49,8 @@ const BlockEstimate& Estimates::blocks_of(const Found& found) {
     const ClassTime time = predict_step(small).step.classes.at(0);
     seconds[i] = time.seconds - time.kernels.seconds[static_cast<std::size_t>(Spent::update)];
     for (const std::string& axis : l.axes->names_of(l.axes->dividing(Divides::batch, both_grids)))
-      if (const auto found = time.waits.find(axis); found != time.waits.end())
-        seconds[i] -= found->second;  // for the small model's own replicas
+      if (const auto waits = time.waits.find(axis); waits != time.waits.end())
+        seconds[i] -= waits->second;  // for the small model's own replicas
     peak[i] = real(plan.peak_bytes);
     held[i] = real(plan.held_bytes);
     parameters[i] = real(plan.parameters);

@@ -28,9 +28,9 @@
 //
 // In place. `input` and `output` may be the same vector, either on all ranks or on no rank. In an in-place call, an argument
 // marked "own block" in the table is a part of that vector. On rank r, the own block begins after the blocks of ranks 0 to
-// r−1. The own block is the `input` of all_gather and the `output` of reduce_scatter. An all_to_all with counts may be in
-// place on some ranks and out of place on others. For an in-place reduce or broadcast, every rank passes the same vector as
-// input and output. If buffers overlap in any other way, the results are undefined. gather and scatter have no in-place
+// r−1. A rank's own block is the `input` of all_gather and the `output` of reduce_scatter. An all_to_all with counts may be
+// in place on some ranks and out of place on others. For an in-place reduce or broadcast, every rank passes the same vector
+// as input and output. If buffers overlap in any other way, the results are undefined. gather and scatter have no in-place
 // form.
 //
 // Leaving. A communicator's destructor tells the other ranks of the group that this rank has left. If another rank waits for

@@ -28,7 +28,7 @@ const PretendedAxis::Foreseen& PretendedAxis::foreseen(const TensorCall& call) {
     place->second.sent = {decision.bytes_sent, decision.bytes_crossing, due_of(call)};
     // The price (predicted time) of a call depends on the problems of all ranks. An uneven all_to_all is priced as if all
     // blocks were equal, because this rank knows only its own problem.
-    const std::int64_t even_count = round_up<std::int64_t>(key.count, size());
+    const std::int64_t even_count = round_up(key.count, size());
     const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size(), 0, false, hosts_);
     if (script_) {
       place->second.price = price_of_call(*selector_, backend_, decision.choice, priced, key.dtype, decision.bytes_crossing);

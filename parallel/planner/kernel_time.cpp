@@ -87,7 +87,8 @@ void KernelTimes::product(KernelTime& time, Spent kind, std::int64_t m, std::int
     for (const int cuts : {1, 2, 4}) {
       if (cuts > 1 && k < 1024 * cuts) break;
       const double all = up(real(m) / tile.rows) * up(real(n) / tile.columns) * real(batch) * cuts;
-      // If k is split, the partial sums are added at the end. The addition takes about half as long as the ramp of a tile.
+      // If k is split, the partial sums are added at the end. The addition takes about half as long as the start-up of a
+      // tile.
       const double steps = real(k) / cuts + rate.ramp * (cuts > 1 ? 1.5 : 1);
       const double unit = rate.flops / a.units * rate.reached * tile.speed;
       best = std::min(best, up(all / a.units) * 2 * tile.rows * tile.columns * steps / unit);

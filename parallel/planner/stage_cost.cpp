@@ -7,6 +7,7 @@
 
 #include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
+#include "src/base/round_up.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -160,7 +161,7 @@ class Pricing {
 // that of the complete step.
 std::int64_t recorded_micro_batches(const TrainingOptions& options, const Layout& layout) {
   std::int64_t few = 3;
-  if (layout.chunks > 1) few = layout.stages() * ((few + layout.stages() - 1) / layout.stages());
+  if (layout.chunks > 1) few = round_up(few, layout.stages());
   return std::min(few, micro_batches_of(options, layout));
 }
 

@@ -71,7 +71,7 @@ void soften(QueryTile& queries, std::int64_t r, std::int64_t first_key, std::int
 
 // A padding row has the empty range [0, 0), which does not affect the range of its tile.
 void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const Drops& drops) {
-  const std::int64_t row = round_up<std::int64_t>(width, lanes), last = *std::max_element(queries.last, queries.last + side);
+  const std::int64_t row = round_up(width, lanes), last = *std::max_element(queries.last, queries.last + side);
   std::int64_t begin = last;
   for (std::int64_t r = 0; r < side; ++r)
     if (queries.first[r] < queries.last[r]) begin = std::min(begin, queries.first[r]);
@@ -81,7 +81,7 @@ void attend(QueryTile& queries, std::int64_t width, const KeyTiles& keys, const 
       const std::int64_t farthest = *std::max_element(queries.last + r, queries.last + r + tile::rows);
       const std::int64_t depth = std::min(side, farthest - first_key);
       if (depth <= 0) continue;
-      const std::int64_t columns = round_up<std::int64_t>(depth, lanes);
+      const std::int64_t columns = round_up(depth, lanes);
       tile::product<false>(columns, width, {queries.q.data() + r * row, row, 1},
                            {keys.transposed.data() + first_key * row, side}, {scores, side});
       for (std::int64_t i = 0; i < tile::rows; ++i)

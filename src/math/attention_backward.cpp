@@ -49,7 +49,7 @@ void tile_backward(Gradients& g, std::int64_t first_query, std::int64_t rows, st
   for (std::int64_t r = 0; r < rows; r += tile::rows) {
     const std::int64_t query = first_query + r, depth = sight(std::min(r + tile::rows, rows) - 1).last;
     if (depth == 0) continue;
-    const std::int64_t columns = round_up<std::int64_t>(depth, lanes);
+    const std::int64_t columns = round_up(depth, lanes);
     float *p = g.p.data() + r * side, *ds = g.ds.data() + r * side;
     tile::product<false>(columns, g.width, {g.q.data() + query * row, row, 1}, {g.keys.transposed.data() + keys, side},
                          {p, side});

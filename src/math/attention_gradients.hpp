@@ -33,14 +33,13 @@ struct GroupRows {
       : queries(queries),
         key_count(key_count),
         width(width),
-        row(round_up<std::int64_t>(width, lanes)),
+        row(round_up(width, lanes)),
         scale(1 / std::sqrt(static_cast<float>(width))),
-        lse(round_up<std::int64_t>(
-            queries + tile::rows,
-            side)),  // a block of 8 queries can begin at any row, so the last block can extend past the end
+        lse(round_up(queries + tile::rows,
+                     side)),  // a block of 8 queries can begin at any row, so the last block can extend past the end
         both(lse),
         sight(static_cast<std::size_t>(queries)),
-        dropped(static_cast<std::size_t>(round_up<std::int64_t>(queries, side))) {}
+        dropped(static_cast<std::size_t>(round_up(queries, side))) {}
 
   // Whether one of the queries in [`first`, `end`) attends to one of the 64 keys that start at `key`.
   bool meet(std::int64_t first, std::int64_t end, std::int64_t key) const {
@@ -60,7 +59,7 @@ struct Gradients : GroupRows {
   Gradients(std::int64_t queries, std::int64_t key_count, std::int64_t width)
       : GroupRows(queries, key_count, width),
         keys(key_count, width),
-        turned_values(round_up<std::int64_t>(key_count, side) * row),
+        turned_values(round_up(key_count, side) * row),
         q((queries + tile::rows) * row),
         dout(q),
         dq(q) {}
@@ -143,10 +142,7 @@ void group_backward(const AttentionInput& in, const Tensor& dout, const Tensor& 
 // Computes each sum as one chain over all queries and query heads of the group.
 struct FloatSums {
   FloatSums(std::int64_t queries, std::int64_t keys, std::int64_t row)
-      : length(queries),
-        row(row),
-        dk(round_up<std::int64_t>(keys, side) * row),
-        dv(round_up<std::int64_t>(keys, side) * row) {}
+      : length(queries), row(row), dk(round_up(keys, side) * row), dv(round_up(keys, side) * row) {}
   std::int64_t leaf() const { return length; }
   KeyGradients begin(std::int64_t key) { return {dk.data() + key * row, dv.data() + key * row}; }
   void end(std::int64_t) {}
@@ -159,7 +155,7 @@ template <class T, class S, class Make>
 void backward(const AttentionInput& in, const Tensor& dout, const Tensor& out, const Tensor& lse, const Tensor& dqkv,
               const KeyRows& dkeys, const Queue& queue, Make&& make_group) {
   const std::int64_t queries = in.dropout.tokens.tokens, keys = in.keys.count, width = in.shape.width;
-  const std::int64_t row = round_up<std::int64_t>(width, lanes);
+  const std::int64_t row = round_up(width, lanes);
   const Drops drops(in.dropout, in.shape);
   S* const to = dkeys.tensor.values<S>().data();
   for_each_group(

@@ -31,7 +31,7 @@ inline constexpr std::int64_t side = 64, lanes = 16;  // `side`: number of rows 
 template <class Word>
 class Lines {
  public:
-  explicit Lines(std::int64_t count) : lines_(static_cast<std::size_t>(round_up<std::int64_t>(count, lanes) / lanes)) {}
+  explicit Lines(std::int64_t count) : lines_(static_cast<std::size_t>(round_up(count, lanes) / lanes)) {}
   Word* data() { return lines_.data()->values; }
   const Word* data() const { return lines_.data()->values; }
 
@@ -55,7 +55,7 @@ template <class T>
 // back.
 template <class T>
 void widen(const T* from, std::int64_t stride, std::int64_t count, std::int64_t width, float scale, float* to) {
-  const std::int64_t row = round_up<std::int64_t>(width, lanes);
+  const std::int64_t row = round_up(width, lanes);
   for (std::int64_t r = 0; r < count; ++r) {
     fetch_ahead(from + r * stride, stride, width);
     for (std::int64_t i = 0; i < width; ++i) to[r * row + i] = scale * static_cast<float>(from[r * stride + i]);
@@ -63,7 +63,7 @@ void widen(const T* from, std::int64_t stride, std::int64_t count, std::int64_t 
 }
 template <class T>
 void narrow(const float* from, float scale, std::int64_t count, std::int64_t width, T* to, std::int64_t stride) {
-  const std::int64_t row = round_up<std::int64_t>(width, lanes);
+  const std::int64_t row = round_up(width, lanes);
   for (std::int64_t r = 0; r < count; ++r) {
     fetch_ahead(to + r * stride, stride, width);
     for (std::int64_t i = 0; i < width; ++i) to[r * stride + i] = static_cast<T>(scale * from[r * row + i]);
@@ -165,7 +165,7 @@ class Drops {
 // The rows of a query tile, each with its sums over the keys so far. The sums are relative to the row's highest score so
 // far.
 struct QueryRows {
-  explicit QueryRows(std::int64_t width) : out(side * round_up<std::int64_t>(width, lanes)) {}
+  explicit QueryRows(std::int64_t width) : out(side * round_up(width, lanes)) {}
   Floats out;
   float highest[side], sum[side];
   std::int64_t first[side], last[side];  // the row attends to the keys in [`first`, `last`); both bounds are 0 for a padding
@@ -174,22 +174,21 @@ struct QueryRows {
 };
 
 struct QueryTile : QueryRows {
-  explicit QueryTile(std::int64_t width) : QueryRows(width), q(side * round_up<std::int64_t>(width, lanes)) {}
+  explicit QueryTile(std::int64_t width) : QueryRows(width), q(side * round_up(width, lanes)) {}
   template <class T>
   void load(std::int64_t r, const T* query, std::int64_t stride, std::int64_t width) {
-    widen(query, stride, 1, width, 1 / std::sqrt(static_cast<float>(width)),
-          q.data() + r * round_up<std::int64_t>(width, lanes));
+    widen(query, stride, 1, width, 1 / std::sqrt(static_cast<float>(width)), q.data() + r * round_up(width, lanes));
   }
   Floats q;
 };
 
 struct KeyTiles {
   KeyTiles(std::int64_t count, std::int64_t width)
-      : keys(round_up<std::int64_t>(count, side) * round_up<std::int64_t>(width, lanes)), transposed(keys), values(keys) {}
+      : keys(round_up(count, side) * round_up(width, lanes)), transposed(keys), values(keys) {}
   template <class T>
   void load(const T* key, std::int64_t stride, std::int64_t count, std::int64_t width) {
     widen(key, stride, count, width, 1, keys.data());
-    transpose_tiles(keys.data(), count, round_up<std::int64_t>(width, lanes), transposed.data());
+    transpose_tiles(keys.data(), count, round_up(width, lanes), transposed.data());
     widen(key + width, stride, count, width, 1, values.data());
   }
   Floats keys, transposed, values;
@@ -207,7 +206,7 @@ void attend_group(const AttentionInput& in, std::int64_t sample, std::int64_t gr
                   Queries& queries, S* out, float* lse) {
   const AttentionShape& shape = in.shape;
   const Tokens& tokens = in.dropout.tokens;
-  const std::int64_t width = shape.width, padded = round_up<std::int64_t>(width, lanes), all = shape.queries * tokens.tokens;
+  const std::int64_t width = shape.width, padded = round_up(width, lanes), all = shape.queries * tokens.tokens;
   const T* const qkv = in.qkv.values<T>().data();
   for (std::int64_t first = 0; first < all; first += side) {
     const auto each = [&](auto&& f) {  // f(row of the tile, row of the tensors, head)

@@ -86,7 +86,8 @@ struct DeviceKernels {
   void (*add_losses)(const Tensor& losses, const Tensor& total, const Queue& queue);
   void (*add_squares)(std::span<const ScaledSlice> gradients, double* sum, const Queue& queue);
 
-  // The functions of reduction.hpp, for up to most_addends sources. The caller can free the list of sources after the call.
+  // The functions of reduction.hpp, for at most `most_addends` sources. The caller can free the list of sources after the
+  // call.
   void (*reduce)(Redop op, DType dtype, void* out, std::span<const void* const> sources, std::int64_t count,
                  const Queue& queue);
   void (*divide)(DType dtype, void* out, std::int64_t count, std::int64_t by, const Queue& queue);

@@ -1,5 +1,6 @@
 #include "src/record/safetensors.hpp"
 #include "src/base/foreign_text.hpp"
+#include "src/base/round_up.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -165,7 +166,7 @@ Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Met
     missing_ += entry.bytes;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
+  text.resize(round_up(text.size(), 8), ' ');  // aligns the data
   const std::uint64_t length = text.size();
   header_.assign(reinterpret_cast<const char*>(&length), sizeof length);
   header_ += text;

@@ -12,6 +12,7 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/temporary.hpp"
 #include "tests/text.hpp"
 
@@ -20,11 +21,6 @@ using namespace chorale;
 namespace {
 
 const PeakKey two_cores{"f32", "2 cores", "a library"};
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 void write(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text; }
 
@@ -125,7 +121,7 @@ TEST_CASE("a damaged file, or one of another machine, has no peaks and stays as 
   const auto path = folder / "machine.toml";
   const MachineFile file(path);
   REQUIRE(file.keep(two_cores, {1e9, "today", false}).empty());
-  const std::string good = text_of(path);
+  const std::string good = test::bytes_in(path);
   const auto with = [&](const std::string& from, const std::string& to) { return test::replaced(good, from, to); };
   for (const std::string& bad :
        {std::string(), std::string("{"), std::string("[1, 2]"), good.substr(0, good.size() / 2),
@@ -137,7 +133,7 @@ TEST_CASE("a damaged file, or one of another machine, has no peaks and stays as 
     INFO(bad);
     CHECK(!file.peak(two_cores));
     CHECK_THROWS_AS(file.keep(two_cores, {2e9, "later", false}), Error);
-    CHECK(text_of(path) == bad);
+    CHECK(test::bytes_in(path) == bad);
   }
   write(path, with(machine_signature(), "an abacus"));
   CHECK_THROWS_WITH(own_machine(path),

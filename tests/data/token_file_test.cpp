@@ -1,5 +1,4 @@
 #include "src/data/token_file.hpp"
-#include "tests/files.hpp"
 
 #include <sys/stat.h>
 
@@ -8,6 +7,7 @@
 
 #include "src/data/megatron.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/temporary.hpp"
 
 using namespace chorale;

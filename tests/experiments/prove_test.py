@@ -124,7 +124,7 @@ class Prove(unittest.TestCase):
             line = process.stderr.readline()
             self.assertTrue(line, said)
             said += line
-        doing = re.search(r"rank 0 on \S+ is still in (layout \d+ of 81)\n"
+        doing = re.search(r"rank 0 on \S+ is still in layout \d+ of 81\n"
                           rf"  what is done is recorded: ({chorale} report \S+)\n", said)
         self.assertTrue(doing, said)
         for pid in pids:
@@ -135,9 +135,9 @@ class Prove(unittest.TestCase):
             done = proofs.sizes["row"]
             self.assertGreaterEqual(done, 2)
             self.assertTrue((proofs.outcome == 0).all())
-        report = start(doing[2].split()).stdout
+        report = start(doing[1].split()).stdout
         self.assertRegex(" ".join(report.split()),
-                         rf" stopped: the ranks were asked to end; in {doing[1]}, rank [01] on \S+ "
+                         r" stopped: the ranks were asked to end; in layout \d+ of 81, rank [01] on \S+ "  # rank 1 may be ahead
                          r"(was killed by SIGKILL|ended, probably by a signal)")
         self.assertIn(f"\n{done} of 81 cases were compared; {done} are equal to one rank, bit for bit\n", report)
         self.assertEqual(len(re.findall(r"(?m)^dp\S+ .* equal$", report)), done, report)

@@ -1,5 +1,4 @@
 #include "src/record/safetensors.hpp"
-#include "tests/files.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 
 #include "src/base/crc32c.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/temporary.hpp"
 
 namespace chorale::test {

@@ -134,9 +134,9 @@ void CallAgreement::close() noexcept {
 }
 
 // Throws if a peer left the group before the peer made call `sequence`. A farewell alone is not an error, because a farewell
-// can overtake the sender's last data messages. So this function compares `sequence` with the number of calls in the
-// farewell. A peer sends the farewell of a pair before the farewell of the parent group. If a peer left the parent group
-// without a farewell for the pair, the peer never created the pair and sent no messages in the pair.
+// can overtake the sender's last data messages. So this function compares `sequence` with the number of calls that the
+// farewell message reports. A peer sends the farewell of a pair before the farewell of the parent group. If a peer left the
+// parent group without a farewell for the pair, the peer never created the pair and sent no messages in the pair.
 void CallAgreement::refuse_after_farewell(std::uint64_t sequence) const {
   for (const auto& [peer, farewell] : left_) {
     calls_.compare(farewell);

@@ -9,7 +9,7 @@
 namespace chorale {
 namespace {
 
-std::int64_t cache_lines(std::int64_t bytes) { return round_up<std::int64_t>(bytes, 64); }
+std::int64_t cache_lines(std::int64_t bytes) { return round_up(bytes, 64); }
 
 // Appends one step to the plan, together with the step's messages and the locations of its addends.
 void flatten(const Step& step, int index, int rank, MessagePlan& plan) {

@@ -75,7 +75,7 @@ template <class Engine>
 [[gnu::always_inline]] inline void attend_tiles(Bf16Queries& t, std::int64_t width, const Bf16Keys& keys,
                                                 const Drops& drops) {
   [[maybe_unused]] const typename Engine::Session session;
-  const std::int64_t row = round_up<std::int64_t>(width, lanes), words = words_of(width);
+  const std::int64_t row = round_up(width, lanes), words = words_of(width);
   const float scale = 1 / std::sqrt(static_cast<float>(width));
   const std::int64_t last = *std::max_element(t.last, t.last + side);
   std::int64_t begin = last;
@@ -176,7 +176,7 @@ template <class Engine>
   }
   // The index of the last key to which a query attends increases with the query's index. Therefore, if a block of queries
   // needs a key, all later blocks also need this key.
-  const std::int64_t last = round_up<std::int64_t>(rows, lanes);
+  const std::int64_t last = round_up(rows, lanes);
   for (std::int64_t k = 0, end = 0; k < side; k = end) {
     const std::int64_t q = sight.first_row_for(k);
     for (end = k + lanes; end < side && sight.first_row_for(end) == q;) end += lanes;

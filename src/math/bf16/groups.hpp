@@ -29,7 +29,7 @@ namespace chorale::attention {
 using bf16_products::Word;
 using WordLines = Lines<Word>;
 inline constexpr std::int64_t pairs = side / 2;  // pairs of rows in a tile
-inline std::int64_t words_of(std::int64_t width) { return round_up<std::int64_t>(width, 2 * lanes) / 2; }
+inline std::int64_t words_of(std::int64_t width) { return round_up(width, 2 * lanes) / 2; }
 
 struct Bf16Keys;
 struct Bf16Queries;
@@ -85,10 +85,10 @@ float dot_rows(const bf16* a, const S* b, std::int64_t width) {
 
 struct Bf16Keys {
   Bf16Keys(std::int64_t count, std::int64_t width)
-      : keys(round_up<std::int64_t>(count, side) * words_of(width)),
+      : keys(round_up(count, side) * words_of(width)),
         values(keys),
-        columns(round_up<std::int64_t>(count, side) * round_up<std::int64_t>(width, lanes) / 2),
-        paired(pairs * round_up<std::int64_t>(width, lanes)) {}
+        columns(round_up(count, side) * round_up(width, lanes) / 2),
+        paired(pairs * round_up(width, lanes)) {}
 
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width) {  // for the forward pass
     load(key, stride, count, width, values);
@@ -96,7 +96,7 @@ struct Bf16Keys {
   // Also builds the layout `columns` of `left`, which is `keys` or `values`. `columns` is the left operand of the product
   // with P or dS.
   void load(const bf16* key, std::int64_t stride, std::int64_t count, std::int64_t width, const WordLines& left) {
-    const std::int64_t row = round_up<std::int64_t>(width, lanes), words = words_of(width);
+    const std::int64_t row = round_up(width, lanes), words = words_of(width);
     copy_rows(key, stride, count, width, keys.data());
     copy_rows(key + width, stride, count, width, values.data());
     for (std::int64_t first = 0; first < count; first += side) {
@@ -113,7 +113,7 @@ struct Bf16Queries : QueryRows {
         kernels(kernels),
         rows(side * words_of(width)),
         turned(rows),
-        turned_out(side * round_up<std::int64_t>(width, lanes)) {}
+        turned_out(side * round_up(width, lanes)) {}
   void load(std::int64_t r, const bf16* query, std::int64_t stride, std::int64_t width) {
     copy_rows(query, stride, 1, width, rows.data() + r * words_of(width));
   }
@@ -131,11 +131,11 @@ struct Bf16Gradients : GroupRows {
         kernels(kernels),
         words(words_of(width)),
         keys(key_count, width),
-        turned_q(round_up<std::int64_t>(queries, side) * words),
+        turned_q(round_up(queries, side) * words),
         turned_dout(turned_q),
-        paired_q(round_up<std::int64_t>(queries, side) * row / 2),
+        paired_q(round_up(queries, side) * row / 2),
         paired_dout(paired_q),
-        turned_dq(round_up<std::int64_t>(queries, side) * row),
+        turned_dq(round_up(queries, side) * row),
         rows(side * words),
         float_rows(side * row) {}
 
@@ -150,7 +150,7 @@ struct Bf16Gradients : GroupRows {
     load(query, stride, turned_q, paired_q);
     load(gradient, outs, turned_dout, paired_dout);
   }
-  void clear_dq() { std::fill_n(turned_dq.data(), round_up<std::int64_t>(queries, side) * row, 0.0f); }
+  void clear_dq() { std::fill_n(turned_dq.data(), round_up(queries, side) * row, 0.0f); }
   template <class S>
   void load_dq(const S* from, std::int64_t stride) {
     each_tile([&](std::int64_t first, std::int64_t count) {

@@ -23,7 +23,7 @@ struct TileSight {
         first_end = std::min(first_end, end[r]);
         last_end = std::max(last_end, end[r]);
       }
-      depth[b] = round_up<std::int64_t>(last_end, lanes);
+      depth[b] = round_up(last_end, lanes);
       all[b] = latest_begin == 0 && first_end >= depth[b];
     }
   }

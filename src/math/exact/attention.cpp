@@ -16,11 +16,7 @@ using attention::side;
 class WholeSums {
  public:
   WholeSums(std::int64_t leaf, std::int64_t width)
-      : leaf_(leaf),
-        width_(width),
-        row_(round_up<std::int64_t>(width, attention::lanes)),
-        dk_(side * row_),
-        dv_(side * row_) {}
+      : leaf_(leaf), width_(width), row_(round_up(width, attention::lanes)), dk_(side * row_), dv_(side * row_) {}
 
   // Selects the sums of one group in one sample. These sums are stored in the row at `to` and in the rows after it.
   void add_to(std::int64_t* to, std::int64_t stride, std::int64_t keys, SiteRounding& rounding) {

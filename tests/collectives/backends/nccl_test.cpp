@@ -140,7 +140,8 @@ std::string memory_of_somebody_else(Communicator& c) {
 }
 
 // If memory is freed while device work on it is still pending, that work must not overwrite the data of the memory's next
-// owner. In this test, the next owner is the device copy of a host buffer. The device copy is filled outside of all streams.
+// owner. In this test, the memory is reused for the device copy of a host buffer. The device copy is filled outside of all
+// streams.
 std::string memory_that_is_lent_again(Communicator& c) {
   auto* const hold = DevicePlugin().find<void(bool)>("chorale_emulated_hold");
   if (!hold) return "";

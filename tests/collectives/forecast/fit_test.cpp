@@ -68,7 +68,7 @@ TEST_CASE("of messages, a fit also finds where the handshake begins, and the pri
     between.latency = 5e-5;
     between.link = 1 / 115e6;
     between.message = 8e-6;
-    std::vector<Timed> rows = calls(site, test::thorough() ? 1 : 3);
+    std::vector<Timed> rows = calls(site, 3);
     for (Timed& row : rows) row.seconds = messages(row.ranks, 4, site, truth, hosts == 2 ? between : truth);
     const auto fitted = fit(rows, 4, false, site, go_on);
     REQUIRE(fitted);

@@ -72,7 +72,7 @@ struct Block {
   std::byte* stacks = nullptr;
   std::vector<Fiber> fibers{most_threads};
   unsigned threads = 0, current = 0;
-  // Every second block starts with its last thread. Therefore a missing barrier causes an error in one of two blocks.
+  // Every second block starts with its last thread. Therefore a missing barrier causes an error in every second block.
   bool backwards = false;
   bool last_first = false;  // every second grid starts with its last block, which reveals dependences between blocks
   std::size_t shared_bytes = 0;
