@@ -137,7 +137,7 @@ class Prove(unittest.TestCase):
             self.assertTrue((proofs.outcome == 0).all())
         report = start(doing[1].split()).stdout
         self.assertRegex(" ".join(report.split()),
-                         r" stopped: the ranks were asked to end; in layout \d+ of 81, rank [01] on \S+ "  # rank 1 may be ahead
+                         r" stopped: the ranks were asked to end; in layout \d+ of 81, rank [01] on \S+ "  # can be ahead
                          r"(was killed by SIGKILL|ended, probably by a signal)")
         self.assertIn(f"\n{done} of 81 cases were compared; {done} are equal to one rank, bit for bit\n", report)
         self.assertEqual(len(re.findall(r"(?m)^dp\S+ .* equal$", report)), done, report)
