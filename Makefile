@@ -121,7 +121,7 @@ do-run: do-program  ## compare strategies on NP ranks (4): speed and memory, as 
 	@MPIRUN='$(MPIRUN)' experiments/tools/miniature '$(BUDGET)' $B/chorale $(launch) -n $(NP) $B/chorale compare $(suite)
 do-testable: $B/chorale $B/tests_run do-library $(plugin) $B/emulated/chorale_cuda.so
 do-test: do-testable; @$(run_tests)  ## run all tests: in one process, on threads, under mpirun on 1 to 8 ranks, in Python
-do-check: do-testable; @TEST_QUICK=yes $(run_tests)  ## run the tests that took less than a second in the last `make test`
+do-check: do-testable; @TEST_QUICK=yes $(run_tests)  ## run the tests whose last run took less than a second
 do-test-all: do-testable $(if $(SANITIZE),,thread.sanitized address,undefined.sanitized)
 do-test-all:; @TEST_ALL=yes $(run_tests)  ## run tests with every combination and more repetitions, and with each sanitizer
 %.sanitized:; +@$(elsewhere) SANITIZE=$* tests
@@ -135,7 +135,7 @@ do-fuzz:  ## feed mutated inputs to every parser, under clang's sanitizers: MINU
 	@/usr/bin/python3 tests/fuzz/run.py build/fuzz/fuzz $(or $(MINUTES),2) $(TARGET)
 do-fuzzer: $B/fuzz
 do-bench: do-tests; @$B/tests_run '[!benchmark]'  ## time the parts: kernels, random numbers, recorder
-peers: $(foreach mpi,openmpi mpich,$(if $(shell command -v mpicxx.$(mpi)),build/peers/$(mpi)))  ## build timers of MPI itself
+peers: $(foreach mpi,openmpi mpich,$(if $(shell command -v mpicxx.$(mpi)),build/peers/$(mpi)))  ## build MPI's own benchmark
 build/peers/%: experiments/peers/mpi_native.cpp; $(call quiet,c++) mpicxx.$* -O3 -march=$(ARCH) -std=c++20 -Wall $< -o $@
 do-experiments: do-program  ## run every suite in experiments/suites/*.toml, except those for several hosts
 	@for suite in $$(grep -L tools/hosts experiments/suites/*.toml); do \

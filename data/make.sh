@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes data/english.txt, 2.6 MB of English: quotations, jokes and short texts from Debian's fortune cookies. The package is only
-# downloaded and unpacked, not installed; the file is the same on every machine with the same version of it. The program then
-# makes a vocabulary, english.bpe, and the tokens, english.bin.
+# Makes data/english.txt, 2.6 MB of English: quotations, jokes and short texts from Debian's fortune cookies. The packages are
+# downloaded and unpacked, but not installed. Equal versions of the packages give equal files. The program then makes a
+# vocabulary, english.bpe, and the tokens, english.bin.
 #
 #   data/make.sh PROGRAM      called by `make data`
 set -euo pipefail
@@ -24,7 +24,8 @@ trap 'rm -rf "$work"' EXIT
 if ! apt-cache policy fortunes | grep -q Candidate; then apt-get update -q; fi  # a bare machine has no lists yet
 (cd "$work" && apt-get -o APT::Sandbox::User="$(id -un)" download -q fortunes fortunes-min)
 for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
-# Texts only: beside each stands an index (.dat) and a link (.u8). A line of % parts the cookies; an empty line reads better. Overstrikes go.
+# Each text has an index (.dat) and a link (.u8) beside it, which are left out. Lines with only % separate the cookies, and are
+# replaced by empty lines. Overstruck characters are removed.
 LC_ALL=C find "$work/root/usr/share/games/fortunes" -type f ! -name '*.dat' ! -name '*.u8' | LC_ALL=C sort | xargs cat |
   sed -e 's/^%$//' -e 's/.\x08//g' > "$work/english.txt"
 mv "$work/english.txt" data/english.txt

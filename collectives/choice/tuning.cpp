@@ -73,6 +73,11 @@ TuningTable read_tuning(const std::filesystem::path& file) {
   return parse_tuning(*text, file.string());
 }
 
+TuningTable tuning_of_this_host() {
+  const std::filesystem::path file = default_tuning_file();
+  return !file.empty() && std::filesystem::exists(file) ? read_tuning(file) : TuningTable{};
+}
+
 TuningTable parse_tuning(const std::string& text, const std::string& file) {
   TuningTable table;
   try {

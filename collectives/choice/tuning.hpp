@@ -45,6 +45,7 @@ struct TuningTable {
 std::filesystem::path default_tuning_file();
 // Throws a usage error if the file has no valid table.
 TuningTable read_tuning(const std::filesystem::path& file);
+TuningTable tuning_of_this_host();  // reads default_tuning_file(); the table is empty if there is no such file
 TuningTable parse_tuning(const std::string& text, const std::string& file);  // error messages name `file`
 std::string text_of(const TuningTable& table);
 void write_tuning(const std::filesystem::path& file, const TuningTable& table);  // atomically

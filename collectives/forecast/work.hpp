@@ -23,8 +23,8 @@ struct Site {
 
   static Site one_host(int ranks, int cores);
   bool crowded() const;  // whether a machine has more ranks than cores
-  // Returns the core of each rank. The ranks of a machine are assigned to the machine's cores round-robin. Cores without a
-  // rank get no number. All other cores are numbered consecutively over all machines.
+  // Returns the core of each rank. The ranks of a machine are assigned to the machine's cores round-robin. Only cores that
+  // have a rank are numbered, consecutively over all machines.
   std::vector<int> core_of() const;
 };
 

@@ -109,7 +109,9 @@ forecast::Known known_prices(const Machine& machine, const std::string& backend,
   if (is_near) known.eager_bytes = near::carried_bytes;
   if (hosts_of(site) == 1 || machine.signature != machine_signature()) return known;
   const int on_a_machine = static_cast<int>(std::ranges::count(site.machine_of, 0));
-  for (const std::string& name : {backend, is_near ? std::string(on_a_host) : backend}) {
+  std::vector<std::string> names{backend};
+  if (is_near) names.emplace_back(on_a_host);
+  for (const std::string& name : names) {
     const Level* const level = forecast::nearest(machine, name, "host", on_a_machine, 1);
     if (!level || level->hosts > 1) continue;
     known.within = forecast::prices_of(*level);

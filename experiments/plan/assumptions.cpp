@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <thread>
 
 #include "collectives/backends/backends.hpp"
@@ -41,9 +40,7 @@ std::vector<std::string> assume(PlanRequest& request, const PlanPlace& place) {
     send_in_rings(request.backends, request.algorithms);
     return {"rings of messages where no --algorithm is given"};
   }
-  const std::filesystem::path file = default_tuning_file();
-  const bool tuned = !file.empty() && std::filesystem::exists(file);
-  const TuningTable table = tuned ? read_tuning(file) : TuningTable{};
+  const TuningTable table = tuning_of_this_host();
   request.selector = std::make_shared<const Selector>(table, machine());
   if (!place.hosts && place.ranks > most_on_a_host() && leaves_open(request.backends)) {
     send_in_rings(request.backends, request.algorithms);

@@ -1,7 +1,5 @@
 #include <chorale/train.hpp>
 
-#include <filesystem>
-
 #include "collectives/backends/backends.hpp"
 #include "collectives/choice/selection.hpp"
 #include "parallel/mesh/placement.hpp"
@@ -32,9 +30,7 @@ Mesh mesh_on(const Layout& layout, const Worlds& worlds, const std::string& algo
 
 // Chooses the algorithms that Trainers on this host run for "auto": by the same tuning table and machine file.
 std::shared_ptr<const Selector> selector_of_trainers() {
-  const std::filesystem::path tuned = default_tuning_file();
-  return std::make_shared<const Selector>(
-      !tuned.empty() && std::filesystem::exists(tuned) ? read_tuning(tuned) : TuningTable{}, machine_for(""));
+  return std::make_shared<const Selector>(tuning_of_this_host(), machine_for(""));
 }
 
 }  // namespace

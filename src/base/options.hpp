@@ -47,7 +47,7 @@ struct Preset {
   std::vector<std::pair<std::string, std::string>> values;
 };
 
-// What the value of an option changes in a command's results. experiments/report compares runs by it.
+// The part of a command's results that depends on the value of an option. Reports use it to decide which runs to compare.
 enum class Effect : std::uint8_t {
   unstated,  // the results of the command are not compared, or any difference counts
   learning,  // the losses of a run, but not its speed: the learning rate
@@ -56,11 +56,11 @@ enum class Effect : std::uint8_t {
   output     // only what is printed, kept or recorded
 };
 
-// What an option is a part of. Comparisons name or vary the parts together.
+// A group of options that belong together, such as all options of the layout. A comparison treats a group as one setting.
 enum class Whole : std::uint8_t {
   none,
   shape,   // of the model; labels name it by its layers and its width
-  layout,  // labels name it by the layout word
+  layout,  // labels name it by the layout string
   scale    // the batch and the resources, which vary with the number of ranks
 };
 

@@ -42,8 +42,7 @@ struct Form {
   }
 };
 
-// Returns the smallest number of leading columns that distinguish all rows. Returns 1 if no number smaller than the number
-// of all columns suffices.
+// Returns how many leading columns are needed to tell all rows apart. If all columns were needed, returns 1.
 std::size_t columns_that_name_rows(const std::vector<std::vector<std::string>>& rows, std::size_t columns) {
   for (std::size_t names = 1; names < columns; ++names) {
     std::set<std::vector<std::string>> seen;

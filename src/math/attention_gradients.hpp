@@ -35,8 +35,8 @@ struct GroupRows {
         width(width),
         row(round_up(width, lanes)),
         scale(1 / std::sqrt(static_cast<float>(width))),
-        lse(round_up(queries + tile::rows,
-                     side)),  // a block of 8 queries can begin at any row, so the last block can extend past the end
+        // A block of 8 queries can begin at any row, so the last block can extend past the end.
+        lse(round_up(queries + tile::rows, side)),
         both(lse),
         sight(static_cast<std::size_t>(queries)),
         dropped(static_cast<std::size_t>(round_up(queries, side))) {}
