@@ -32,6 +32,7 @@
 #include "src/base/screen.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
+#include "src/data/documents.hpp"
 #include "src/math/kernel_timer.hpp"
 #include "src/memory/pool.hpp"
 #include "src/record/run_folder.hpp"
@@ -72,6 +73,7 @@ class KernelsCommand final : public Command {
 
   void check(const Launch&) override {
     chorale::check(flags_.on({}), {});
+    Documents::named(flags_.document_mask().documents);  // made-up tokens need no documents, but a wrong name is an error
     require_writable(run_dir_);
   }
 
