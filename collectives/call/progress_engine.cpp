@@ -14,12 +14,15 @@ namespace {
 // hangs. If the guard dies, a wait ends after this time or after the wait's own limit, whichever is longer.
 constexpr double unguarded_seconds = 600;
 
+constexpr double spin_seconds = 0.01;
+
 }  // namespace
 
 ProgressEngine::ProgressEngine(Clock& clock, bool oversubscribed, double timeout_seconds, Flight* flight)
     : waiting_{.clock = clock,
                .timeout_seconds = flight ? std::max(timeout_seconds, unguarded_seconds) : timeout_seconds,
                .spins = oversubscribed ? 0 : 2000,
+               .spin_seconds = oversubscribed ? 0 : spin_seconds,
                .on_idle =
                    [this] {
                      examine();

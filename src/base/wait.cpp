@@ -43,11 +43,13 @@ int unread_request_to_stop() {
 void Idler::idle() {
   // longest_sleep limits each sleep. Ranks that share a core often wait for each other, so a sleeping rank delays every rank
   // that waits for it. stop_seconds should exceed the duration of a training step.
+  // most_spins ends the spins on a clock that stands still, such as a VirtualClock.
+  constexpr int most_spins = 1'000'000;
   constexpr double first_sleep = 50e-6, longest_sleep = 200e-6, stop_seconds = 120;
   if (const std::uint64_t moved = how_.moved ? how_.moved() : moved_; moved != moved_) {
     moved_ = moved;
-    started_ = asked_ = -1;
-    idles_ = 0;
+    started_ = moved_at_ = asked_ = -1;
+    spins_ = idles_ = 0;
   }
   if (const std::uint64_t watched = how_.watched ? how_.watched() : watched_; watched != watched_) {
     watched_ = watched;
@@ -59,6 +61,12 @@ void Idler::idle() {
     throw Error(Exit::watchdog, fmt::format("waited too long for {}", what_),
                 fmt::format("{:.1f} s passed, the limit is {:.1f} s", now - started_, how_.timeout_seconds), how_.fix,
                 where_);
+  if (moved_at_ < 0) moved_at_ = now;
+  if (spins_ < most_spins && now - moved_at_ < how_.spin_seconds) {
+    ++spins_;
+    run_progress_hooks();
+    return pause_cpu();
+  }
   if (idles_++ < how_.yields) {
     sched_yield();
     return;

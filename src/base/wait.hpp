@@ -1,14 +1,16 @@
 // wait_until is the function in which Chorale waits for other ranks. (Set-up also waits in polling_barrier and inside MPI,
-// see mpi.hpp.) wait_until polls the condition, which can itself make progress. Between polls, wait_until spins, then
-// yields, then sleeps, so that eight ranks on two cores still make progress. A deadline turns a hang into an error that
-// names the awaited event. A wait also ends with an error if it makes no progress for 120 s after a request to stop
+// see mpi.hpp.) wait_until polls the condition, which can itself make progress. A rank that has a core for itself first
+// keeps this core busy, because a rank that yields or sleeps loses the core to any neighbor for milliseconds. If there are
+// more ranks than cores, or if nothing happens for a long time, wait_until yields, then sleeps, so that eight ranks on two
+// cores still make progress. A deadline turns a hang into an error that names the awaited event. A wait also ends with an error if it makes no progress for 120 s after a request to stop
 // (signals.hpp). The reason is that the code that normally reads such requests cannot run during the wait. The clock is
 // injected. Failure detectors use `on_idle`.
 //
-//   polls     0 ……………… spins ……………… spins + yields ………………… deadline
-//             busy-wait    sched_yield         sleep 50 → 200 µs        Error, exit 4
+//   polls     0 …………… spins …………… spin_seconds …………… + yields …………………… deadline
+//             busy-wait   the same, with   sched_yield         sleep 50 → 200 µs        Error, exit 4
+//                         looks at the clock
 //
-// A spin costs one poll and one pause. The clock is first read after the spins.
+// A spin costs one poll, and from the 64th spin also one pause of the core. The clock is first read after the spins.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,6 +24,9 @@ struct Waiting {
   Clock& clock;
   double timeout_seconds = 60;
   int spins = 2000;  // set to 0 if there are more ranks than cores, because a spinning rank delays the peer it waits for
+  // For how long a wait spins if nothing moves, after the first `spins` polls. It is longer than the time for which the
+  // scheduler lets a neighbor run on the core of the awaited rank.
+  double spin_seconds = 0;
   int yields = 200;
   std::function<void()> on_idle = {};  // called at each sleep; can throw to end the wait, for example after a peer died
   // Returns a counter of the progress made by polling. If the counter changes, the wait yields again and gets a new
@@ -43,7 +48,7 @@ inline void pause_cpu() {
 #endif
 }
 
-// Yields or sleeps once. Throws if the deadline has passed.
+// Spins, yields or sleeps once. Throws if the deadline has passed.
 class Idler {
  public:
   Idler(const Waiting& how, const char* what, std::source_location where) : how_(how), what_(what), where_(where) {}
@@ -53,9 +58,10 @@ class Idler {
   const Waiting& how_;
   const char* what_;
   std::source_location where_;
-  double started_ = -1, asked_ = -1;  // `started_` is the start of the wait or the time of the latest progress; `asked_` is
-                                      // the time at which a request to stop was first seen
-  int idles_ = 0;
+  // `moved_at_` is the start of the wait or the time of the latest progress. `started_` is the same, or the time at which a
+  // watcher last looked. `asked_` is the time at which a request to stop was first seen.
+  double started_ = -1, moved_at_ = -1, asked_ = -1;
+  int spins_ = 0, idles_ = 0;
   std::uint64_t moved_ = 0, watched_ = 0;
 };
 
@@ -68,9 +74,10 @@ double time_limit(double seconds);
 template <class Condition>
 void wait_until(Condition&& done, const Waiting& how, const char* what,
                 std::source_location where = std::source_location::current()) {
+  constexpr int spins_without_pause = 64;  // a pause takes up to 150 cycles, which a fast call would wait for
   for (int i = 0; i < how.spins; ++i) {
     if (done()) return;
-    detail::pause_cpu();
+    if (i >= spins_without_pause) detail::pause_cpu();
   }
   detail::Idler idler(how, what, where);
   while (!done()) idler.idle();
