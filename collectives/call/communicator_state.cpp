@@ -74,9 +74,25 @@ Call Communicator::State::used(Call call) const {
 
 void Communicator::State::run(const Call& given) try {
   refuse_after_giving_up();
+  if (!is_ours_)
+    if (const std::shared_ptr<Route>* const route = routes.repeated(given))
+      return run(*route, given.input.data, given.output.data);
   const Call call = used(given);
   if (awaits_input(call)) return Request(launch(call)).wait();
-  Request::PendingCall pending{.group = this, .route = route_of(call), .blocking = native_blocks && queue_.empty()};
+  const std::shared_ptr<Route>& route = route_of(call);
+  const bool uses_both = call.input.data == given.input.data && call.output.data == given.output.data;
+  if (!is_ours_ && uses_both) routes.remember(given);
+  run(route, call.input.data, call.output.data);
+} catch (const std::exception& error) {
+  give_up(error);
+  throw;
+}
+
+// A blocking call keeps its route alive without a reference count, because no other call is planned meanwhile.
+void Communicator::State::run(const std::shared_ptr<Route>& route, void* input, void* output) {
+  Request::PendingCall pending{.group = this,
+                               .route = std::shared_ptr<Route>(std::shared_ptr<Route>(), route.get()),
+                               .blocking = native_blocks && queue_.empty()};
   struct Forgotten {
     Request::PendingCall& pending;
     ~Forgotten() {
@@ -84,11 +100,8 @@ void Communicator::State::run(const Call& given) try {
       if (!pending.over) pending.group->abandon(pending);
     }
   } const at_the_end{pending};
-  enqueue(pending, call);
+  enqueue(pending, input, output);
   engine->finish(pending, false);
-} catch (const std::exception& error) {
-  give_up(error);
-  throw;
 }
 
 void Communicator::State::run_ours(const Call& call) {
@@ -141,7 +154,7 @@ Request::PendingCall* Communicator::State::launch(const Call& given, std::shared
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     auto pending = std::make_unique<Request::PendingCall>(
         Request::PendingCall{.keeps_parent = parent, .keeps_group = shared_from_this(), .group = this, .route = planned[i]});
-    enqueue(*pending, pieces[i]);
+    enqueue(*pending, pieces[i].input.data, pieces[i].output.data);
     *place = pending.release();
     place = &(*place)->next_piece;
   }
@@ -151,14 +164,14 @@ Request::PendingCall* Communicator::State::launch(const Call& given, std::shared
   throw;
 }
 
-void Communicator::State::enqueue(Request::PendingCall& pending, const Call& call) {
+void Communicator::State::enqueue(Request::PendingCall& pending, void* input, void* output) {
   const auto add = [](std::int64_t& sum, std::int64_t bytes) { sum = bytes < 0 || sum < 0 ? -1 : sum + bytes; };
   ++traffic.calls;
   add(traffic.bytes_sent, pending.route->bytes_sent);
   add(traffic.bytes_crossing, pending.route->bytes_crossing);
-  const bool is_barrier = call.what == Collective::barrier;
-  pending.input = is_barrier ? &token_[0] : call.input.data;
-  pending.output = is_barrier ? &token_[1] : call.output.data;
+  const bool is_barrier = pending.route->plan.problem.what == Collective::barrier;
+  pending.input = is_barrier ? &token_[0] : input;
+  pending.output = is_barrier ? &token_[1] : output;
   queue_.push_back(&pending);
   if (Flight* const flight = engine->flight()) flight->calls(in_flight_, sequence_ + queue_.size());
   move(pending);
@@ -191,9 +204,7 @@ bool Communicator::State::begin(Request::PendingCall& call) {
   call.operation->start({call.input, call.output, ++sequence_, history_, call.blocking});
   call.sequence = sequence_;
   if (Flight* const flight = engine->flight()) {
-    const Plan& plan = call.route->plan;
-    const std::int64_t count = std::max(plan.problem.input_count(), plan.problem.output_count());
-    call.ticket = flight->begin(in_flight_, sequence_, count * size_of(plan.dtype), plan.words);
+    call.ticket = flight->begin(in_flight_, sequence_, call.route->bytes, call.route->words);
   }
   queue_.pop_front();
   --awaiting_;

@@ -38,6 +38,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   int launched_rank(int member) const;  // the member's rank number among all launched ranks
 
   void run(const Call& call);
+  void run(const std::shared_ptr<Route>& route, void* input, void* output);  // `input` is the address that the call uses
   void run_ours(const Call& call);
   Request::PendingCall* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
   void move(Request::PendingCall& call);               // makes progress without waiting; stores an error in `call`
@@ -64,7 +65,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::vector<Call> pieces_of(const Call& call) const;
 
   // These functions accept, begin and end a call in flight.
-  void enqueue(Request::PendingCall& pending, const Call& call);
+  void enqueue(Request::PendingCall& pending, void* input, void* output);
   bool may_begin() const { return sequence_ + awaiting_ + 1 - oldest_ < most_in_flight; }
   bool begin(Request::PendingCall& call);
   void end(Request::PendingCall& call);

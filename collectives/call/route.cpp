@@ -100,6 +100,28 @@ const std::shared_ptr<Route>& Routes::of(const Call& call, const Key& key) {
   return last_;
 }
 
+Routes::Arguments Routes::arguments_of(const Call& call) const {
+  return {call.what,
+          call.op,
+          call.root,
+          is_one_vector(call, rank(), size()),
+          {call.input.count, call.output.count},
+          {call.input.dtype, call.output.dtype},
+          {call.input.device, call.output.device},
+          {call.input.data != nullptr, call.output.data != nullptr}};
+}
+
+const std::shared_ptr<Route>* Routes::repeated(const Call& call) const {
+  if (!remembered_ || !call.counts.empty() || *remembered_ != arguments_of(call)) return nullptr;
+  return &remembered_route_;
+}
+
+void Routes::remember(const Call& call) {
+  if (!call.counts.empty()) return;
+  remembered_ = arguments_of(call);
+  remembered_route_ = last_;
+}
+
 const Routes::Known& Routes::find_or_plan(const Key& key) {
   const auto found = known_.find(key);
   if (found != known_.end()) return *found;
@@ -122,6 +144,8 @@ void Routes::forget() {
   exchanges_.clear();
   last_key_ = nullptr;
   last_.reset();
+  remembered_.reset();
+  remembered_route_.reset();
 }
 
 std::shared_ptr<Route> Routes::planned(const Key& key) const {
@@ -152,8 +176,15 @@ std::shared_ptr<Route> Routes::planned(const Key& key) const {
   if (!plan.algorithm && !world_.transport->has_native(key.what))
     usage_error(fmt::format("{} has no native {}", world_.transport->name(), name_of(key.what)),
                 fmt::format("{} ranks, {}", size(), plan.words), "choose another algorithm, or the backend mpi");
-  return std::make_shared<Route>(
-      Route{std::move(plan), std::move(decision.choice), {}, decision.bytes_sent, decision.bytes_crossing});
+  const std::int64_t count = std::max(plan.problem.input_count(), plan.problem.output_count());
+  const FlightWords words = flight_words(plan.words);
+  return std::make_shared<Route>(Route{std::move(plan),
+                                       std::move(decision.choice),
+                                       {},
+                                       decision.bytes_sent,
+                                       decision.bytes_crossing,
+                                       count * size_of(key.dtype),
+                                       words});
 }
 
 }  // namespace chorale

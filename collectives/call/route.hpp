@@ -10,12 +10,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "collectives/call/world.hpp"
 #include "collectives/choice/decision.hpp"
 #include "collectives/transport/transport.hpp"
+#include "src/base/guard/flight_page.hpp"
 
 namespace chorale {
 
@@ -25,6 +27,8 @@ struct Route {
   std::vector<std::unique_ptr<Operation>> free;  // operations that no call is using
   std::int64_t bytes_sent = 0;                   // bytes that this rank sends in each call, or −1 if unknown
   std::int64_t bytes_crossing = 0;               // the part of bytes_sent that goes to other hosts
+  std::int64_t bytes = 0;                        // the length of this rank's longer buffer
+  FlightWords words = {};                        // plan.words for the flight recorder
 };
 
 class Routes {
@@ -35,6 +39,11 @@ class Routes {
   // until the next call of the functions `of` or `forget`.
   const std::shared_ptr<Route>& of(const Call& call, const Key& key);
 
+  // Returns the route of the remembered call if `call` differs from that call only in the addresses of its buffers.
+  // Otherwise returns null. A remembered call has no counts, and its arguments have been checked.
+  const std::shared_ptr<Route>* repeated(const Call& call) const;
+  void remember(const Call& call);  // remembers the call of the newest of()
+
   // Settings for new routes. Call `forget` after changing a setting.
   RequestedAlgorithms chosen;
   bool check = true;       // whether ranks compare their calls
@@ -42,6 +51,19 @@ class Routes {
   void forget();
 
  private:
+  // The arguments of a call without addresses; `given` says which buffers are not null.
+  struct Arguments {
+    Collective what;
+    Redop op;
+    int root;
+    bool one_vector;
+    std::int64_t count[2];
+    DType dtype[2];
+    Device device[2];
+    bool given[2];
+    bool operator==(const Arguments&) const = default;
+  };
+  Arguments arguments_of(const Call& call) const;
   using Known = std::pair<const Key, std::shared_ptr<Route>>;
   std::shared_ptr<Route> planned(const Key& key) const;
   const Known& find_or_plan(const Key& key);
@@ -56,6 +78,8 @@ class Routes {
   std::deque<Known> exchanges_;    // the most recent routes of uneven all_to_alls
   const Key* last_key_ = nullptr;  // consecutive calls often have the same key
   std::shared_ptr<Route> last_;
+  std::optional<Arguments> remembered_;
+  std::shared_ptr<Route> remembered_route_;
 };
 
 void check_arguments(const Call& call, int rank, int size);  // throws if root, counts or devices are wrong

@@ -26,11 +26,13 @@ void Flight::failed(int exit_code) {
   std::atomic_ref(page_->fate).store(FlightPage::Fate::failed, std::memory_order_release);
 }
 
-Flight::Group Flight::enter(std::uint64_t mark, std::string members) {
+Flight::Group Flight::enter(std::uint64_t mark, std::string_view members) {
   const std::uint64_t number = page_->groups_so_far + 1;
   page_->groups[number % FlightPage::kept_groups] = {mark, 0, page_->newest};
   page_->groups_so_far = number;
-  return {mark, std::move(members), number};
+  FlightCall call;
+  put_list(call.members, members);
+  return {mark, std::to_array(call.members), number};
 }
 
 void Flight::calls(const Group& group, std::uint64_t sequence) {
@@ -38,7 +40,7 @@ void Flight::calls(const Group& group, std::uint64_t sequence) {
     page_->groups[group.number % FlightPage::kept_groups].calls = sequence;
 }
 
-std::uint64_t Flight::begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words) {
+std::uint64_t Flight::begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, const FlightWords& words) {
   const std::uint64_t ticket = page_->newest + 1;
   FlightCall& call = page_->calls[ticket % FlightPage::kept];
   call.ticket = ticket;
@@ -48,8 +50,8 @@ std::uint64_t Flight::begin(const Group& group, std::uint64_t sequence, std::int
   call.steps = 0;
   call.awaits = -1;
   call.state = FlightCall::State::begun;
-  put_list(call.members, group.members);
-  put(call.words, words);
+  std::memcpy(call.members, group.members.data(), sizeof call.members);
+  std::memcpy(call.words, words.data(), sizeof call.words);
   std::atomic_ref(page_->newest).store(ticket, std::memory_order_release);
   heartbeat();
   return ticket;

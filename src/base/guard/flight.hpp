@@ -56,14 +56,14 @@ class Flight {
 
   struct Group {
     std::uint64_t mark = 0;    // identifier of the group, equal on all members
-    std::string members;       // the members in readable form: "0-3"
+    FlightMembers members = {};  // the members in readable form: "0-3"
     std::uint64_t number = 0;  // number of this group among all groups of this rank
   };
-  Group enter(std::uint64_t mark, std::string members);    // records that this rank has joined a new group
+  Group enter(std::uint64_t mark, std::string_view members);  // records that this rank has joined a new group
   void calls(const Group& group, std::uint64_t sequence);  // records that this rank has made `sequence` calls on the group;
                                                            // the newest call might still be queued
   // Records that a call begins, and returns the ticket of the call.
-  std::uint64_t begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, std::string_view words);
+  std::uint64_t begin(const Group& group, std::uint64_t sequence, std::int64_t bytes, const FlightWords& words);
   void over(std::uint64_t ticket, FlightCall::State state);
   void stands(std::uint64_t ticket, std::uint64_t steps, int awaits);  // records the progress of the call in which this rank
                                                                        // waits

@@ -8,6 +8,7 @@
 // All members are numbers and fixed-size strings, so a copy of the page is valid in any process.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +31,9 @@ struct FlightCall {
   char members[92] = {};  // world ranks: "0-3", "0,4,8"; with "…" at the end if there are more
   char words[80] = {};    // "all_reduce of 1024 f32, sum, ring"
 };
+// Texts in the form in which a FlightCall holds them, so that a call copies a fixed number of bytes.
+using FlightMembers = std::array<char, sizeof FlightCall::members>;
+using FlightWords = std::array<char, sizeof FlightCall::words>;
 
 // A group of which this rank is or was a member. `group` is the group's mark. `calls` is the number of calls that this rank
 // has begun or queued in the group. `since` is the ticket of the newest call that the rank had made when it joined the
@@ -102,6 +106,12 @@ void put_list(char (&text)[N], std::string_view list) {
   } else {
     put(text, list);
   }
+}
+
+inline FlightWords flight_words(std::string_view words) {
+  FlightCall call;
+  put(call.words, words);
+  return std::to_array(call.words);
 }
 
 // Reads a string from a page to which another process might be writing. Never reads more than N bytes.
