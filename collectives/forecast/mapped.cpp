@@ -1,4 +1,3 @@
-#include "collectives/backends/mapped/flag_page.hpp"
 #include "collectives/backends/mapped/program.hpp"
 #include "collectives/forecast/call_graph.hpp"
 #include "collectives/forecast/forecast.hpp"
@@ -10,9 +9,12 @@ namespace {
 class MappedCall {
  public:
   MappedCall(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices)
-      : prices_(prices), element_(static_cast<double>(element_bytes)), graph_(ranks, element_bytes, site, prices) {
+      : prices_(prices),
+        element_(static_cast<double>(element_bytes)),
+        eager_(mapped::is_eager(ranks, element_bytes)),
+        graph_(ranks, element_bytes, site, prices) {
     for (int r = 0; r < static_cast<int>(ranks.size()); ++r)
-      programs_.push_back(mapped::compile(ranks, r, mapped::stage_bytes / element_bytes));
+      programs_.push_back(mapped::compile(ranks, r, eager_ ? mapped::cells_for(element_bytes) : mapped::Staging{}));
     for (int r = 0; r < static_cast<int>(ranks.size()); ++r) {
       begins_.push_back(graph_.add(r, prices.call));
       works_.emplace_back();
@@ -29,16 +31,16 @@ class MappedCall {
     const double bytes = static_cast<double>(action.count) * element_;
     double seconds = prices_.step;
     for (const mapped::Spot& from : action.from)
-      if (from.staged >= 0) seconds += bytes * prices_.copy;
+      if (eager_ && from.staged >= 0) seconds += bytes * prices_.copy;
     if (action.kind != Kind::send && !action.written)
       seconds += bytes * static_cast<double>(action.from.size() - 1) * prices_.sum;
     const int work = graph_.add(r, seconds);
     works_.back().push_back(work);
     if (action.written) return;
-    const bool reads = action.kind != Kind::send || !action.also_into.empty() || programs_[index(r)].staged;
+    const bool reads = action.kind != Kind::send || !action.also_into.empty() || eager_;
     const bool adds = action.kind == Kind::recv_reduce || action.kind == Kind::reduce;
     for (const mapped::Spot& from : action.from)
-      if (reads && (from.staged < 0 || from.rank == r))
+      if (reads && (!eager_ || from.staged < 0 || from.rank == r))
         graph_.accesses(work, from.rank, range(from, action), adds ? Access::add : Access::load);
     if (action.kind != Kind::send) graph_.accesses(work, r, range(action.into, action), Access::store);
     for (const mapped::Spot& also : action.also_into) graph_.accesses(work, also.rank, range(also, action), Access::store);
@@ -71,6 +73,7 @@ class MappedCall {
 
   const Prices& prices_;
   double element_;
+  bool eager_;  // whether data pass through the cells of flag pages
   CallGraph graph_;
   std::vector<mapped::Program> programs_;
   std::vector<int> begins_, ends_;

@@ -5,9 +5,9 @@
 //
 //   slot    word 0      | tag : 32 | steps 0 … 31 : one bit each |   bit set: the step is done, and its data may be read
 //           history     hash of all calls up to this call, which peers compare with their own hash
-//           stage       holds the data that this rank sends, if they are small. The first 48 bytes share a cache line with
-//                       word 0. Otherwise holds the locations of this rank's buffers
+//           where       the locations of this rank's buffers, in the same cache line
 //           more words  | tag | steps 32 … 63 | …
+//           cells       the data that this rank sends, if they are small (cell.hpp)
 //
 // The tag counts the uses of a slot, so bits of an earlier use are never mistaken for bits of the current use. A use is a
 // call or one slice of a call (slices.hpp). A rank can already be in the next slice while a peer still waits for the end of
@@ -18,19 +18,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectives/backends/mapped/cell.hpp"
+
 namespace chorale::mapped {
 
 constexpr int slots = 8;
 constexpr int bits_of_word = 32;
 constexpr int words = 1024;
-constexpr std::int64_t stage_bytes = 8176;
+constexpr std::int64_t where_bytes = 48;
+constexpr std::int64_t cells = 146;  // data of 8176 bytes
 
 struct alignas(128) Slot {
   std::uint64_t word = 0;
   std::uint64_t history = 0;
-  std::byte stage[stage_bytes];
+  std::byte where[where_bytes];
   std::uint64_t more[words];  // words 1, 2, … of the slot; `more[0]` is unused
   char call[128];             // description of the call
+  Cell cells[mapped::cells];
 };
 
 struct alignas(128) FlagPage {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "collectives/backends/mapped/eager_operation.hpp"
 #include "collectives/backends/mapped/operation.hpp"
 #include "collectives/transport/call_errors.hpp"
 #include "src/base/error.hpp"
@@ -53,7 +54,12 @@ MappedGroup::~MappedGroup() {
   site_->free_later(std::move(page_), size());
 }
 
-std::unique_ptr<Operation> MappedGroup::prepare(const Plan& plan) { return std::make_unique<MappedOperation>(*this, plan); }
+std::unique_ptr<Operation> MappedGroup::prepare(const Plan& plan) {
+  const std::vector<Schedule> ranks = schedules_of(plan);
+  if (is_eager(ranks, size_of(plan.dtype)))
+    return std::make_unique<EagerOperation>(*this, plan, compile(ranks, plan.problem.rank, cells_for(size_of(plan.dtype))));
+  return std::make_unique<MappedOperation>(*this, plan, CallPart(plan, ranks));
+}
 
 std::unique_ptr<Group> MappedGroup::pair(int from, int to) {
   return std::unique_ptr<Group>(new MappedGroup(*this, from, to));
@@ -140,6 +146,15 @@ void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
     if (slot_in(own(), sequence - 1).history == load_acquire(slot_in(theirs, sequence - 1).history)) break;
   chorale::throw_calls_differ(sequence, {world_rank(rank()), slot_in(own(), sequence).call},
                               {world_rank(other), slot_in(theirs, sequence).call});
+}
+
+void MappedGroup::throw_if_calls_differ(std::uint64_t sequence, std::uint64_t history, std::uint64_t tag) {
+  for (int r = 0; r < size(); ++r) {
+    const FlagPage* page = page_of(r);
+    if (!page || !has_reached(load_acquire(page->slot[sequence % slots].word), tag)) continue;
+    const std::uint64_t theirs = load_acquire(page->slot[sequence % slots].history);
+    if (theirs != abandoned && theirs != 0 && history != 0 && theirs != history) throw_calls_differ(r, sequence);
+  }
 }
 
 bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {

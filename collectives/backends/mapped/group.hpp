@@ -35,6 +35,8 @@ class MappedGroup final : public Group {
   bool is_at(int rank, std::uint64_t sequence, std::uint64_t tag);
   void throw_if_poisoned();                                                // throws if a member gave up
   void throw_if_left(std::uint64_t sequence, const std::string& words);    // throws if a member left before this call
+  // Throws if a member that has reached the use of the slot with this tag has made a mismatched call.
+  void throw_if_calls_differ(std::uint64_t sequence, std::uint64_t history, std::uint64_t tag);
   [[noreturn]] void throw_calls_differ(int rank, std::uint64_t sequence);  // member `rank` made a mismatched call
 
  private:

@@ -25,12 +25,12 @@ bool fills(std::int64_t cache_bytes, const Plan& plan) {
 
 }  // namespace
 
-MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan)
+MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan, CallPart whole)
     : group_(group),
       plan_(plan),
       element_(size_of(plan.dtype)),
       streams_(fills(group.reach().cache_bytes, plan)),
-      whole_(plan, stage_bytes / size_of(plan.dtype)),
+      whole_(std::move(whole)),
       slices_(plan, group.reach().slice_bytes),
       places_(group.reach(), plan, whole_.program.scratch_count, may_be_cut() ? slices_.each() : 0, streams_) {
   peers_.resize(static_cast<std::size_t>(group.size()));
@@ -85,12 +85,10 @@ bool MappedOperation::enter() {
   tag_ = first_tag_ = group_.turn(run_.sequence);
   in_slices_ = false;
   places_.start(run_);
-  if (!whole_.program.staged) {
-    const Whereabouts& where = places_.find();
-    std::memcpy(slot_->stage, &where, sizeof where);
-    own_output_mapped_ = where.location[output] & is_mapped;
-    in_slices_ = where.in_slices;
-  }
+  const Whereabouts& where = places_.find();
+  std::memcpy(slot_->where, &where, sizeof where);
+  own_output_mapped_ = where.location[output] & is_mapped;
+  in_slices_ = where.in_slices;
   agreed_ = !may_be_cut();
   slice_ = 0;
   begin(in_slices_ ? slices_.part(0) : whole_, 0);
@@ -150,12 +148,10 @@ bool MappedOperation::meet(int rank) {
   other.met = parts_;
   other.known = run_.sequence;
   other.slot = &slot;
-  if (!whole_.program.staged) {
-    std::memcpy(&other.where, slot.stage, sizeof other.where);
-    for (const int which : {input, output, scratch})
-      other.mapped[which] =
-          static_cast<std::byte*>(group_.reach().map(group_.world_rank(rank), other.where.location[which]));
-  }
+  std::memcpy(&other.where, slot.where, sizeof other.where);
+  for (const int which : {input, output, scratch})
+    other.mapped[which] =
+        static_cast<std::byte*>(group_.reach().map(group_.world_rank(rank), other.where.location[which]));
   return true;
 }
 
@@ -184,10 +180,8 @@ bool MappedOperation::ready(const Action& action) {
 }
 
 void MappedOperation::perform(const Action& action) {
-  const auto bytes = static_cast<std::size_t>(action.count * element_);
   switch (action.kind) {
     case Kind::send:
-      if (part_->program.staged) std::memcpy(slot_->stage + action.from[0].staged * element_, own(action.from[0]), bytes);
       for (const Spot& spot : action.also_into)
         if (written_to(spot.rank)) copy(there(spot), own(action.from[0]), action.count * element_);
       return;
@@ -201,7 +195,6 @@ void MappedOperation::perform(const Action& action) {
 const std::byte* MappedOperation::seen(const Spot& spot) const {
   if (spot.rank == group_.rank()) return own(spot);
   const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
-  if (spot.staged >= 0) return other.slot->stage + spot.staged * element_;
   return other.mapped[static_cast<int>(spot.place)] ? there(spot) : nullptr;
 }
 
@@ -322,7 +315,7 @@ void MappedOperation::abandon() noexcept {
 }
 
 bool MappedOperation::may_be_written() noexcept {
-  if (!running_ || !entered_ || whole_.program.staged) return false;  // peers read staged data only from the flag page
+  if (!running_ || !entered_) return false;
   for (int r = 0; r < group_.size(); ++r)
     if (r != group_.rank() && group_.is_at(r, run_.sequence, first_tag_)) return true;
   return false;

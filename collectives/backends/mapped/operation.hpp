@@ -17,7 +17,7 @@ namespace chorale::mapped {
 
 class MappedOperation final : public Operation {
  public:
-  MappedOperation(MappedGroup& group, const Plan& plan);
+  MappedOperation(MappedGroup& group, const Plan& plan, CallPart whole);
 
   void start(const Run& run) override;
   bool progress() override;
@@ -63,7 +63,7 @@ class MappedOperation final : public Operation {
     const int which = static_cast<int>(spot.place);
     return other.mapped[which] + (spot.first + (other.where.stays[which] ? 0 : first_)) * element_;
   }
-  bool may_be_cut() const { return slices_.worth_it() && !whole_.program.staged; }
+  bool may_be_cut() const { return slices_.worth_it(); }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   bool written_to(int rank) { return peer(rank).mapped[static_cast<int>(Place::output)] != nullptr; }
 

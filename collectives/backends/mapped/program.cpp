@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "collectives/backends/mapped/flag_page.hpp"
 #include "src/base/error.hpp"
 #include "src/base/index.hpp"
 
@@ -14,19 +15,38 @@ struct MappedMessage {
 };
 
 bool receives(const Step& step) { return step.kind == Kind::recv || step.kind == Kind::recv_reduce; }
+
+// The stage of a rank: the data of all its sends, one after another.
+struct Stage {
+  std::vector<std::int64_t> first;  // indexed by step: the first line of a send
+  std::int64_t lines = 0;
+};
+Stage stage_of(const Schedule& schedule, std::int64_t line_elements) {
+  Stage stage;
+  for (const Step& step : schedule.steps) {
+    stage.first.push_back(stage.lines);
+    if (step.kind == Kind::send) stage.lines += (step.src[0].count + line_elements - 1) / line_elements;
+  }
+  return stage;
+}
+
 class Compiler {
  public:
-  Compiler(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements) : ranks_(ranks), rank_(rank) {
+  Compiler(const std::vector<Schedule>& ranks, int rank, Staging staging)
+      : ranks_(ranks), rank_(rank), eager_(staging.eager) {
     match();
-    program_.staged = true;
-    for (const Schedule& schedule : ranks) program_.staged = program_.staged && staged_elements(schedule) <= stage_elements;
+    for (const Schedule& schedule : ranks) stages_.push_back(stage_of(schedule, staging.line_elements));
     program_.scratch_count = schedule().scratch_count();
+    program_.lines = stages_[index(rank)].lines;
   }
 
   Program run() {
     const auto& steps = schedule().steps;
     for (int s = 0; s < static_cast<int>(steps.size()); ++s) program_.actions.push_back(action(s));
-    if (!program_.staged) merge_sends();
+    if (eager_)
+      sum_into_targets();
+    else
+      merge_sends();
     for (int s = 0; s < static_cast<int>(steps.size()); ++s) finish(s);
     return std::move(program_);
   }
@@ -61,28 +81,11 @@ class Compiler {
           }
   }
 
-  static std::int64_t staged_elements(const Schedule& schedule) {
-    std::int64_t sum = 0;
-    for (const Step& step : schedule.steps)
-      if (step.kind == Kind::send) sum += step.src[0].count;
-    return sum;
-  }
-
-  // Returns the offset of a send's data in the staging buffer on the sender's flag page, or −1 if data are not staged. The
-  // staging buffer holds the data of all sends of the sender, one after another.
-  std::int64_t stage_place(int sender, int s) const {
-    if (!program_.staged) return -1;
-    std::int64_t sum = 0;
-    for (int before = 0; before < s; ++before)
-      if (step(sender, before).kind == Kind::send) sum += step(sender, before).src[0].count;
-    return sum;
-  }
-
   Spot own(const Range& range) const { return {rank_, range.place, range.first}; }
 
   Spot sent(const MappedMessage& message) const {
     const Range& range = step(message.sender, message.sender_step).src[0];
-    return {message.sender, range.place, range.first, stage_place(message.sender, message.sender_step)};
+    return {message.sender, range.place, range.first, stages_[index(message.sender)].first[index(message.sender_step)]};
   }
 
   Action action(int s) {
@@ -90,7 +93,7 @@ class Compiler {
     Action action{step.kind, step.kind == Kind::send ? step.src[0].count : step.dst.count, own(step.dst)};
     action.after = step.after;
     for (const Range& range : step.src) action.from.push_back(own(range));
-    if (step.kind == Kind::send) action.from[0].staged = stage_place(rank_, s);
+    if (step.kind == Kind::send) action.from[0].staged = stages_[index(rank_)].first[index(s)];
     for (const MappedMessage& message : incoming_[index(rank_)][index(s)]) {
       action.events.push_back({message.sender, message.sender_step});
       action.from.push_back(sent(message));
@@ -122,6 +125,44 @@ class Compiler {
     });
   }
 
+  // If a sum is only copied on, it is written to the target of the copy at once. A schedule sums into scratch because the
+  // target is being sent. If the data of sends are staged, the target is free as soon as the sends are done.
+  void sum_into_targets() {
+    auto& actions = program_.actions;
+    for (Action& copy : actions)
+      for (Action& sum : actions) {
+        const bool adds = sum.kind == Kind::recv_reduce || sum.kind == Kind::reduce;
+        if (copy.kind != Kind::copy || !adds || !is_only_use(sum, copy)) continue;
+        const int nth = static_cast<int>(&sum - actions.data());
+        if (std::any_of(copy.after.begin(), copy.after.end(), [&](int before) { return before > nth; })) continue;
+        for (const int before : copy.after)
+          if (before != nth) sum.after.push_back(before);
+        sum.into = copy.into;
+        copy.count = 0;
+      }
+  }
+
+  // Whether `copy` copies the result of `sum`, no other action uses this part of the scratch buffer, and the sum can be
+  // computed in the target.
+  bool is_only_use(const Action& sum, const Action& copy) const {
+    const Problem& problem = schedule().problem();
+    const auto range = [](const Spot& spot, const Action& of) { return Range{spot.place, spot.first, of.count}; };
+    const Range made = range(sum.into, sum), target = range(copy.into, copy);
+    const bool same = copy.from[0].place == made.place && copy.from[0].first == made.first && copy.count == made.count;
+    if (made.place != Place::scratch || made.count == 0 || !same) return false;
+    for (const Action& other : program_.actions) {
+      if (&other == &copy) continue;
+      for (const Spot& from : other.from) {
+        if (from.rank != rank_) continue;
+        if (overlap(problem, range(from, other), made)) return false;
+        if (&other == &sum && overlap(problem, range(from, sum), target) && !same_start(problem, range(from, sum), target))
+          return false;
+      }
+      if (&other != &sum && other.kind != Kind::send && overlap(problem, range(other.into, other), made)) return false;
+    }
+    return true;
+  }
+
   // Returns the recv_reduce whose complete result this send forwards; −1 if there is none.
   int maker_of(int rank, int s) const {
     const Step& send = step(rank, s);
@@ -135,7 +176,7 @@ class Compiler {
   bool is_written(const MappedMessage& message) const {
     const int maker = maker_of(message.sender, message.sender_step);
     const bool wanted = maker >= 0 || step(message.sender, message.sender_step).put;
-    return !program_.staged && wanted && can_be_written(message, maker);
+    return !eager_ && wanted && can_be_written(message, maker);
   }
 
   void merge_sends() {
@@ -155,8 +196,8 @@ class Compiler {
   // merge_sends(). merge_sends() decides which data are written by senders.
   void finish(int s) {
     Action& action = program_.actions[index(s)];
-    action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !program_.staged);
-    if (program_.staged) return;
+    action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !eager_);
+    if (eager_) return;
     for (const int before : action.after)
       for (const MappedMessage& message : outgoing_[index(rank_)][index(before)]) action.readers.push_back(reader(message));
     for (const MappedMessage& message : outgoing_[index(rank_)][index(s)]) program_.at_the_end.push_back(reader(message));
@@ -164,15 +205,29 @@ class Compiler {
   Event reader(const MappedMessage& message) const { return {message.receiver, message.receiver_step, is_written(message)}; }
 
   const std::vector<Schedule>& ranks_;
-  int rank_;
+  const int rank_;
+  const bool eager_;
+  std::vector<Stage> stages_;  // indexed by rank
   Program program_;
   std::vector<std::vector<std::vector<MappedMessage>>> outgoing_, incoming_;  // indexed by rank and step
 };
 
 }  // namespace
 
-Program compile(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements) {
-  return Compiler(ranks, rank, stage_elements).run();
+std::int64_t most_lines(const std::vector<Schedule>& ranks, std::int64_t line_elements) {
+  std::int64_t most = 0;
+  for (const Schedule& schedule : ranks) most = std::max(most, stage_of(schedule, line_elements).lines);
+  return most;
+}
+
+Staging cells_for(std::int64_t element_bytes) { return {.line_elements = Cell::data_bytes / element_bytes, .eager = true}; }
+
+bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes) {
+  return most_lines(ranks, cells_for(element_bytes).line_elements) <= cells;
+}
+
+Program compile(const std::vector<Schedule>& ranks, int rank, Staging staging) {
+  return Compiler(ranks, rank, staging).run();
 }
 
 }  // namespace chorale::mapped

@@ -9,7 +9,7 @@
 //   put                      writes to the receiver's memory; the recv only waits; for senders that would be idle
 //
 // If a step waits for a send of the same rank, the step waits until the receivers have read the sent data. If the sent data
-// were staged (copied to the flag page), the step need not wait.
+// were staged (copied to the sender's stage), the step need not wait.
 #pragma once
 #include <vector>
 
@@ -29,7 +29,7 @@ struct Spot {
   int rank;  // rank in the group
   Place place;
   std::int64_t first;
-  std::int64_t staged = -1;  // offset in the staging buffer of the rank's flag page, in elements, or −1 if not staged
+  std::int64_t staged = -1;  // for data that are sent: the first of their lines in the stage of `rank`
 };
 
 struct Action {
@@ -51,12 +51,23 @@ struct Action {
 struct Program {
   std::vector<Action> actions;
   std::vector<Event> at_the_end;  // steps in which other ranks read this rank's memory; the call ends after these steps
-  bool staged = false;            // all sent data are copied to the staging buffers of flag pages
   std::int64_t scratch_count = 0;
+  std::int64_t lines = 0;  // size of this rank's stage
 };
 
-constexpr std::int64_t never_staged = -1;  // the value of `stage_elements` with which no data are staged
-// Compiles the program of `rank`. Data are staged if each rank sends at most `stage_elements` elements.
-Program compile(const std::vector<Schedule>& ranks, int rank, std::int64_t stage_elements);
+// The stage of a rank holds copies of the data that the rank sends, if its peers do not access its buffers. Each message
+// begins at a line of the stage. The lines of small data are cells on the flag page (cell.hpp).
+struct Staging {
+  std::int64_t line_elements = 1;
+  bool eager = false;  // the data of all ranks are staged, so no step waits for its readers
+};
+// The number of lines of the rank's stage, for the rank that sends most.
+std::int64_t most_lines(const std::vector<Schedule>& ranks, std::int64_t line_elements);
+Program compile(const std::vector<Schedule>& ranks, int rank, Staging staging);
+
+// Whether all ranks send so little that their data fit into the cells of flag pages. If so, compile the program with
+// cells_for.
+bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes);
+Staging cells_for(std::int64_t element_bytes);
 
 }  // namespace chorale::mapped

@@ -19,8 +19,8 @@ Plan with_count(Plan plan, std::int64_t count) {
 
 }  // namespace
 
-CallPart::CallPart(const Plan& plan, std::int64_t stage_elements)
-    : problem(plan.problem), program(compile(schedules_of(plan), plan.problem.rank, stage_elements)) {
+CallPart::CallPart(const Plan& plan, const std::vector<Schedule>& ranks)
+    : problem(plan.problem), program(compile(ranks, plan.problem.rank, {})) {
   const std::size_t steps = program.actions.size();
   require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, too many for mapped memory", plan.words,
           steps);
@@ -39,7 +39,7 @@ Slices::Slices(const Plan& plan, std::int64_t most_bytes) : plan_(plan) {
 const CallPart& Slices::part(std::int64_t slice) {
   const std::int64_t count = std::min(each_, plan_.problem.blocks.total() - first(slice));
   auto& part = count == each_ ? full_ : tail_;
-  if (!part) part = std::make_unique<const CallPart>(with_count(plan_, count), never_staged);
+  if (!part) part = std::make_unique<const CallPart>(with_count(plan_, count));
   return *part;
 }
 

@@ -16,7 +16,8 @@ namespace chorale::mapped {
 
 // A part of a call: either the complete call or one slice of the call.
 struct CallPart {
-  CallPart(const Plan& plan, std::int64_t stage_elements);
+  explicit CallPart(const Plan& plan) : CallPart(plan, schedules_of(plan)) {}
+  CallPart(const Plan& plan, const std::vector<Schedule>& ranks);
   Problem problem;
   Program program;
   std::size_t most_sources = 1, most_targets = 1;  // the maximum numbers of sources and of targets of an action
