@@ -174,11 +174,7 @@ double predict(const std::vector<Schedule>& ranks, std::int64_t element_bytes, c
   return simulate(ranks, element_bytes, price).seconds;
 }
 
-// Typical for cores that share a last-level cache: the data of a call of up to `bytes_in_caches` stay in the cores' own
-// caches, from which a byte takes a share of its usual time.
 double predict_mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price) {
-  constexpr std::int64_t bytes_in_caches = 256 << 10;
-  constexpr double cached_share = 0.25;
   std::int64_t touched = 0, most_reduced = 0;
   for (const Schedule& schedule : ranks) {
     const Volume own = volume(schedule, element_bytes);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cstring>
 #include <thread>
 
 #include "collectives/backends/backends.hpp"
@@ -22,10 +21,9 @@ class ThreadWorld::ThreadReach final : public Reach {
  public:
   Location locate(const void* mine) const override { return std::bit_cast<Location>(mine) | is_mapped; }
   void* map(int, Location location) const override { return std::bit_cast<void*>(location & ~is_mapped); }
-  bool can_read() const override { return true; }
-  void read(int, Location from, void* into, std::int64_t bytes) const override {
-    std::memcpy(into, map(0, from), static_cast<std::size_t>(bytes));
-  }
+  bool has_kernel_copies() const override { return false; }  // not needed, because all memory is mapped
+  void read(int, Location, void*, std::int64_t) const override {}
+  void write(int, Location, const void*, std::int64_t) const override {}
   Allocator& memory() override { return allocator_; }
 
  private:

@@ -62,7 +62,7 @@ class MappedCall {
       if (action.written) continue;
       for (const int before : action.after) graph_.after(works_[index(r)][index(before)], work);
       for (const mapped::Event& event : action.readers)
-        if (!event.only_if_read) follow(event, work);
+        if (event.written == 0) follow(event, work);
     }
     for (const mapped::Event& event : program.at_the_end) follow(event, ends_[index(r)]);
   }

@@ -14,7 +14,7 @@
 //     other's data for their own: both wait, and examine() names the calls.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
-#include "collectives/backends/mapped/slices.hpp"
+#include "collectives/backends/mapped/program.hpp"
 
 namespace chorale::mapped {
 

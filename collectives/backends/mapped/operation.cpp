@@ -12,7 +12,7 @@
 namespace chorale::mapped {
 namespace {
 
-// The size of segments that are read from unmapped memory. A segment of this size fits into the L2 cache.
+// The size of segments that the kernel copies for a sum. A segment of this size fits into the L2 cache.
 constexpr std::int64_t afar_bytes = 128 << 10;
 // The size of segments that are summed, then written by non-temporal stores. A segment of this size fits into the L1 cache.
 constexpr std::int64_t streamed_bytes = 16 << 10;
@@ -25,15 +25,27 @@ bool fills(std::int64_t cache_bytes, const Plan& plan) {
 
 }  // namespace
 
-MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan, CallPart whole)
+MappedOperation::MappedOperation(MappedGroup& group, const Plan& plan, Program program)
     : group_(group),
       plan_(plan),
       element_(size_of(plan.dtype)),
       streams_(fills(group.reach().cache_bytes, plan)),
-      whole_(std::move(whole)),
-      slices_(plan, group.reach().slice_bytes),
-      places_(group.reach(), plan, whole_.program.scratch_count, may_be_cut() ? slices_.each() : 0, streams_) {
+      kernel_copies_(group.reach().has_kernel_copies()),
+      program_(std::move(program)),
+      places_(group.reach(), plan, program_.scratch_count, program_.lines) {
+  const std::size_t steps = program_.actions.size();
+  require(steps <= static_cast<std::size_t>(words) * bits_of_word, "{} has {} steps, too many for mapped memory", plan.words,
+          steps);
   peers_.resize(static_cast<std::size_t>(group.size()));
+  done_.resize(steps);
+  words_.resize(steps / bits_of_word + 1);
+  std::size_t most_sources = 1, most_targets = 1;
+  for (const Action& action : program_.actions) {
+    most_sources = std::max(most_sources, action.from.size());
+    most_targets = std::max(most_targets, action.also_into.size() + 2);
+  }
+  sources_.resize(most_sources);
+  targets_.resize(most_targets);
 }
 
 void MappedOperation::start(const Run& run) {
@@ -46,21 +58,14 @@ void MappedOperation::start(const Run& run) {
 bool MappedOperation::progress() {
   if (!running_) return true;
   if (!entered_ && !enter()) return false;
-  if (!agreed_ && !agree()) return false;
-  while (go_on() && finish()) {
-    if (!in_slices_ || ++slice_ == slices_.number()) {
-      leave();
-      return true;
-    }
-    tag_ = group_.turn(run_.sequence);
-    begin(slices_.part(slice_), slices_.first(slice_));
-  }
-  return false;
+  if (!go_on() || !finish()) return false;
+  leave();
+  return true;
 }
 
-// Performs all steps of the current part that are ready. Returns true once all steps are done.
+// Performs all steps that are ready. Returns true once all steps are done.
 bool MappedOperation::go_on() {
-  const auto& actions = part_->program.actions;
+  const auto& actions = program_.actions;
   for (std::size_t a = first_open_; a < actions.size(); ++a) {
     if (!done_[a]) {
       const Action& action = actions[a];
@@ -82,87 +87,44 @@ bool MappedOperation::enter() {
   if (!group_.may_enter(run_.sequence)) return false;
   slot_ = &group_.own().slot[run_.sequence % slots];
   store_release(slot_->history, run_.history);
-  tag_ = first_tag_ = group_.turn(run_.sequence);
-  in_slices_ = false;
-  places_.start(run_);
-  const Whereabouts& where = places_.find();
+  tag_ = group_.turn(run_.sequence);
+  const Whereabouts& where = places_.find(run_);
   std::memcpy(slot_->where, &where, sizeof where);
-  own_output_mapped_ = where.location[output] & is_mapped;
-  in_slices_ = where.in_slices;
-  agreed_ = !may_be_cut();
-  slice_ = 0;
-  begin(in_slices_ ? slices_.part(0) : whole_, 0);
-  group_.say(*slot_, plan_);
-  entered_ = true;
-  return true;
-}
-
-// If one rank must run the call in slices, all ranks must run the call in slices. So each rank first looks at the flag pages
-// of all other ranks.
-bool MappedOperation::agree() {
-  if (unshown_) flush();
-  for (int r = 0; r < group_.size(); ++r)
-    if (r != group_.rank() && !meet(r)) return false;
-  const bool any = std::any_of(peers_.begin(), peers_.end(), [](const Peer& other) { return other.where.in_slices; });
-  if (any && !in_slices_) begin(slices_.part(0), 0);
-  in_slices_ = any || in_slices_;
-  return agreed_ = true;
-}
-
-// Begins a part. After flush(), the other ranks see that this rank has begun, and can write to this rank's buffers. So the
-// input must be copied before flush().
-void MappedOperation::begin(const CallPart& part, std::int64_t first) {
-  if (part_ != &part) {
-    part_ = &part;
-    const std::size_t steps = part.program.actions.size();
-    done_.resize(steps);
-    words_.resize(steps / bits_of_word + 1);
-    sources_.resize(part.most_sources);
-    targets_.resize(part.most_targets);
-  }
-  first_ = first;
   std::fill(done_.begin(), done_.end(), 0);
   std::fill(words_.begin(), words_.end(), tag_);
-  ++parts_;
-  places_.take_in(first, part.problem);
   first_open_ = at_the_end_ = 0;
-  given_back_ = false;
   unshown_ = true;
+  group_.say(*slot_, plan_);
+  return entered_ = true;
 }
 
 bool MappedOperation::meet(int rank) {
   Peer& other = peer(rank);
-  if (other.met == parts_) return true;
+  if (other.known == run_.sequence) return true;
   FlagPage* page = group_.page_of(rank);
   if (!page) return false;
   const Slot& slot = page->slot[run_.sequence % slots];
   if (!has_reached(load_acquire(slot.word), tag_)) return false;
-  if (other.known == run_.sequence) {
-    other.met = parts_;
-    return true;
-  }
   if (const std::uint64_t history = load_acquire(slot.history); history != run_.history) [[unlikely]] {
     if (history == abandoned) return false;  // examine() will throw an error with the reason
     if (history != 0 && run_.history != 0) group_.throw_calls_differ(rank, run_.sequence);
   }
-  other.met = parts_;
   other.known = run_.sequence;
   other.slot = &slot;
   std::memcpy(&other.where, slot.where, sizeof other.where);
-  for (const int which : {input, output, scratch})
-    other.mapped[which] =
-        static_cast<std::byte*>(group_.reach().map(group_.world_rank(rank), other.where.location[which]));
+  const auto map = [&](Location location) {
+    return static_cast<std::byte*>(group_.reach().map(group_.world_rank(rank), location));
+  };
+  for (const int which : {input, output, scratch}) other.mapped[which] = map(other.where.location[which]);
+  other.stage = map(other.where.stage);
   return true;
 }
 
 bool MappedOperation::has_happened(const Event& event) {
   if (!meet(event.rank)) return false;
-  if (event.only_if_read && written_to(event.rank)) return true;
-  const Slot& slot = *peer(event.rank).slot;
-  const std::uint64_t word = load_acquire(word_of(slot, event.step / bits_of_word));
-  if (tag_in(word) == tag_) return word & bit_of(event.step);
-  // A peer that has begun the next slice has finished this slice.
-  return has_reached(load_acquire(slot.word), tag_ + one_turn);
+  if (event.written > 0 && writes_to(event.rank, event.written)) return true;
+  const std::uint64_t word = load_acquire(word_of(*peer(event.rank).slot, event.step / bits_of_word));
+  return tag_in(word) == tag_ && word & bit_of(event.step);
 }
 
 bool MappedOperation::all_happened(const std::vector<Event>& events) {
@@ -170,7 +132,7 @@ bool MappedOperation::all_happened(const std::vector<Event>& events) {
 }
 
 bool MappedOperation::ready(const Action& action) {
-  if (!(action.written && own_output_mapped_)) {
+  if (!is_written(action)) {
     for (const int before : action.after)
       if (!done_[static_cast<std::size_t>(before)]) return false;
     if (!all_happened(action.readers)) return false;
@@ -181,10 +143,7 @@ bool MappedOperation::ready(const Action& action) {
 
 void MappedOperation::perform(const Action& action) {
   switch (action.kind) {
-    case Kind::send:
-      for (const Spot& spot : action.also_into)
-        if (written_to(spot.rank)) copy(there(spot), own(action.from[0]), action.count * element_);
-      return;
+    case Kind::send: return send(action);
     case Kind::copy: return copy(own(action.into), own(action.from[0]), action.count * element_);
     case Kind::recv: return take(action);
     case Kind::recv_reduce:
@@ -192,17 +151,31 @@ void MappedOperation::perform(const Action& action) {
   }
 }
 
+// A sum has already written the data that it forwards (sum()).
+void MappedOperation::send(const Action& action) {
+  const Spot& spot = action.from[0];
+  const std::int64_t bytes = action.count * element_;
+  if (spot.staged >= 0 && !action.forwards && !places_.is_mapped_here(spot.place))
+    std::memcpy(places_.stage() + spot.staged * line_bytes, own(spot), static_cast<std::size_t>(bytes));
+  for (const Spot& to : action.also_into)
+    if (peer(to.rank).mapped[output])
+      copy(there(to), own(spot), bytes);
+    else if (writes_to(to.rank, action.count))
+      write(to, 0, action.count, own(spot));
+}
+
 const std::byte* MappedOperation::seen(const Spot& spot) const {
   if (spot.rank == group_.rank()) return own(spot);
   const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
-  return other.mapped[static_cast<int>(spot.place)] ? there(spot) : nullptr;
+  if (other.mapped[static_cast<int>(spot.place)]) return there(spot);
+  return spot.staged >= 0 ? other.stage + spot.staged * line_bytes : nullptr;
 }
 
 void MappedOperation::copy(void* to, const void* from, std::int64_t bytes) const {
   const std::less_equal<const void*> before;
   const bool apart =
       before(static_cast<const std::byte*>(from) + bytes, to) || before(static_cast<std::byte*>(to) + bytes, from);
-  if (streams_ && !in_slices_ && apart)
+  if (streams_ && apart)
     stream(to, from, bytes);
   else
     std::memmove(to, from, static_cast<std::size_t>(bytes));
@@ -214,8 +187,14 @@ void MappedOperation::read(const Spot& spot, std::int64_t first, std::int64_t co
                       count * element_);
 }
 
+void MappedOperation::write(const Spot& spot, std::int64_t first, std::int64_t count, const void* from) {
+  const Location base = peer(spot.rank).where.location[static_cast<int>(spot.place)];
+  group_.reach().write(group_.world_rank(spot.rank), base + static_cast<Location>((spot.first + first) * element_), from,
+                       count * element_);
+}
+
 void MappedOperation::take(const Action& action) {
-  if (action.written && own_output_mapped_) return;
+  if (is_written(action)) return;
   const Spot& spot = action.from[0];
   if (const std::byte* source = seen(spot))
     copy(own(action.into), source, action.count * element_);
@@ -223,16 +202,18 @@ void MappedOperation::take(const Action& action) {
     read(spot, 0, action.count, own(action.into));
 }
 
-// If all sources are mapped, this function sums them in one pass. If a source is not mapped, the function sums in segments.
-// For each segment, the operating system's kernel reads the data of each unmapped source, then the data of all sources are
-// added. If the vectors exceed the caches, the sum is also computed in segments: each segment is summed in the caches, then
-// written to the targets by non-temporal stores. In an in-place call, non-temporal stores are not worthwhile, because the
-// target is also a source and thus already in the caches.
+// If all sources and targets are mapped, this function sums in one pass. Otherwise the function sums in segments. For each
+// segment, the kernel reads the data of each unmapped source, then the data of all sources are added, then the kernel writes
+// the sum to unmapped targets. If the vectors exceed the caches, the sum is also computed in segments: each segment is
+// summed in the caches, then written to the targets by non-temporal stores. In an in-place call, non-temporal stores are not
+// worthwhile, because the target is also a source and thus already in the caches.
 void MappedOperation::sum(const Action& action) {
-  const bool all_mapped = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
-  const bool streams = streams_ && !in_slices_ && !plan_.problem.in_place;
+  const bool all_seen = std::all_of(action.from.begin(), action.from.end(), [&](const Spot& spot) { return seen(spot); });
+  const bool all_mapped = all_seen && std::all_of(action.also_into.begin(), action.also_into.end(),
+                                                  [&](const Spot& spot) { return peer(spot.rank).mapped[output]; });
+  const bool streams = streams_ && !plan_.problem.in_place;
   const std::int64_t piece = !all_mapped ? afar_bytes / element_ : streams ? streamed_bytes / element_ : action.count;
-  if ((!all_mapped || piece < action.count) && !room_.data())
+  if ((!all_seen || (streams && piece < action.count)) && !room_.data())
     room_ = group_.reach().memory().allocate(afar_bytes * static_cast<std::int64_t>(sources_.size() + 1), Category::comm);
   const auto room = [&](std::size_t s) {
     return static_cast<std::byte*>(room_.data()) + static_cast<std::int64_t>(s) * afar_bytes;
@@ -241,21 +222,26 @@ void MappedOperation::sum(const Action& action) {
   for (std::int64_t first = 0; first < action.count; first += piece) {
     const std::int64_t here = std::min(piece, action.count - first);
     for (std::size_t s = 0; s < addends; ++s) {
-      const std::byte* mapped = seen(action.from[s]);
-      if (!mapped) read(action.from[s], first, here, room(s));
-      sources_[s] = mapped ? mapped + first * element_ : room(s);
+      const std::byte* source = seen(action.from[s]);
+      if (!source) read(action.from[s], first, here, room(s));
+      sources_[s] = source ? source + first * element_ : room(s);
     }
     std::size_t targets = 0;
     targets_[targets++] = own(action.into) + first * element_;
+    if (action.also_staged >= 0 && !places_.is_mapped_here(action.into.place))
+      targets_[targets++] = places_.stage() + action.also_staged * line_bytes + first * element_;
     for (const Spot& spot : action.also_into)
-      if (written_to(spot.rank)) targets_[targets++] = there(spot) + first * element_;
+      if (peer(spot.rank).mapped[output]) targets_[targets++] = there(spot) + first * element_;
     const std::span sources(sources_.data(), addends);
     if (!streams || piece >= action.count) {
       reduce(plan_.op, plan_.dtype, std::span(targets_.data(), targets), sources, here);
-      continue;
+    } else {
+      reduce(plan_.op, plan_.dtype, room(addends), sources, here);
+      for (std::size_t t = 0; t < targets; ++t) stream(targets_[t], room(addends), here * element_);
     }
-    reduce(plan_.op, plan_.dtype, room(addends), sources, here);
-    for (std::size_t t = 0; t < targets; ++t) stream(targets_[t], room(addends), here * element_);
+    for (const Spot& spot : action.also_into)
+      if (!peer(spot.rank).mapped[output] && writes_to(spot.rank, action.count))
+        write(spot, first, here, own(action.into) + first * element_);
   }
 }
 
@@ -274,14 +260,10 @@ void MappedOperation::flush() {
   unshown_ = false;
 }
 
-// Copies the output from the bounce buffer to the caller's buffer, if there is a bounce buffer. Returns true once no other
-// rank reads this rank's memory.
+// Returns true once no other rank reads this rank's memory.
 bool MappedOperation::finish() {
-  const Program& program = part_->program;
-  if (!given_back_) places_.give_back(first_, part_->problem);
-  given_back_ = true;
-  for (; at_the_end_ < program.at_the_end.size(); ++at_the_end_)
-    if (!has_happened(program.at_the_end[at_the_end_])) return false;
+  for (; at_the_end_ < program_.at_the_end.size(); ++at_the_end_)
+    if (!has_happened(program_.at_the_end[at_the_end_])) return false;
   return true;
 }
 
@@ -292,13 +274,10 @@ void MappedOperation::examine() {
 
 int MappedOperation::awaits() {
   if (!running_ || !entered_) return -1;
-  for (int r = 0; !agreed_ && r < group_.size(); ++r)
-    if (r != group_.rank() && !meet(r)) return r;
-  const Program& program = part_->program;
-  for (std::size_t a = first_open_; a < program.actions.size(); ++a)
+  for (std::size_t a = first_open_; a < program_.actions.size(); ++a)
     if (!done_[a])
-      if (const int rank = awaited_by(program.actions[a]); rank >= 0) return rank;
-  return at_the_end_ < program.at_the_end.size() ? program.at_the_end[at_the_end_].rank : -1;
+      if (const int rank = awaited_by(program_.actions[a]); rank >= 0) return rank;
+  return at_the_end_ < program_.at_the_end.size() ? program_.at_the_end[at_the_end_].rank : -1;
 }
 
 int MappedOperation::awaited_by(const Action& action) {
@@ -317,7 +296,7 @@ void MappedOperation::abandon() noexcept {
 bool MappedOperation::may_be_written() noexcept {
   if (!running_ || !entered_) return false;
   for (int r = 0; r < group_.size(); ++r)
-    if (r != group_.rank() && group_.is_at(r, run_.sequence, first_tag_)) return true;
+    if (r != group_.rank() && group_.is_at(r, run_.sequence, tag_)) return true;
   return false;
 }
 

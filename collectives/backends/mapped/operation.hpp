@@ -1,23 +1,22 @@
-// A MappedOperation runs one collective of a group on mapped memory. The operation executes a Program (program.hpp), and
-// ranks show their progress on flag pages (flag_page.hpp).
+// A MappedOperation runs one collective of a group on mapped memory, if its data are too long for cells (eager_operation.hpp).
+// The operation executes a Program (program.hpp), and ranks show their progress on flag pages (flag_page.hpp).
 //
 // Only the first run of an operation allocates memory. Peers cannot map ordinary buffers, so for ordinary buffers, the first
-// run allocates bounce buffers in symmetric memory (places.hpp), programs of slices (slices.hpp), or memory for data that
-// the operating system copies. If the vectors to be summed exceed the caches, the first run also allocates memory for one
-// segment of the sum.
+// run allocates a stage in symmetric memory (places.hpp), or memory for data that the operating system copies. If the
+// vectors to be summed exceed the caches, the first run also allocates memory for one segment of the sum.
 //
 // Cost on two cores: a step whose data are ready takes some tens of ns in addition to the copy. In addition, a step waits
 // until the cache line of the peer's flag page is transferred from core to core.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/places.hpp"
-#include "collectives/backends/mapped/slices.hpp"
+#include "collectives/backends/mapped/program.hpp"
 
 namespace chorale::mapped {
 
 class MappedOperation final : public Operation {
  public:
-  MappedOperation(MappedGroup& group, const Plan& plan, CallPart whole);
+  MappedOperation(MappedGroup& group, const Plan& plan, Program program);
 
   void start(const Run& run) override;
   bool progress() override;
@@ -30,53 +29,57 @@ class MappedOperation final : public Operation {
 
  private:
   struct Peer {
-    std::uint64_t known = 0, met = 0;  // the newest call, and the newest part, that the peer is known to have begun
-    const Slot* slot = nullptr;        // the current call's slot on the peer's flag page
+    std::uint64_t known = 0;     // the newest call that the peer is known to have begun
+    const Slot* slot = nullptr;  // the current call's slot on the peer's flag page
     Whereabouts where = {};
     std::byte* mapped[3] = {};  // indexed by Place: this process's address of the peer's buffer; null if not mapped
+    std::byte* stage = nullptr;
   };
 
-  bool go_on();
   bool enter();  // occupies this call's slot; returns false if another member still uses the slot
-  // Decides together with all ranks whether to run in slices. Returns false until all ranks have begun the call.
-  bool agree();
-  void begin(const CallPart& part, std::int64_t first);
-  bool meet(int rank);  // whether `rank` has begun this part; throws if `rank` made a mismatched call
+  bool go_on();
+  bool meet(int rank);  // whether `rank` has begun this call; throws if `rank` made a mismatched call
   bool has_happened(const Event& event);
   bool all_happened(const std::vector<Event>& events);
   bool ready(const Action& action);
   void perform(const Action& action);
+  void send(const Action& action);
   void take(const Action& action);
   void sum(const Action& action);
-  void read(const Spot& spot, std::int64_t first, std::int64_t count, void* into);
   void copy(void* to, const void* from, std::int64_t bytes) const;
+  void read(const Spot& spot, std::int64_t first, std::int64_t count, void* into);
+  void write(const Spot& spot, std::int64_t first, std::int64_t count, const void* from);
   void publish(std::size_t a);  // marks step `a` as done; peers see marks in word 0 after flush(), others at once
   void flush();
   bool finish();
   void leave();
   int awaited_by(const Action& action);
 
-  const std::byte* seen(const Spot& spot) const;  // address of a spot in the memory of any rank, or null if it is not mapped
+  const std::byte* seen(const Spot& spot) const;  // address of sent data, or null if the kernel must copy them
   std::byte* own(const Spot& spot) const { return places_.of(spot.place) + spot.first * element_; }
   std::byte* there(const Spot& spot) const {  // address of a mapped spot in a different rank's memory
-    const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
-    const int which = static_cast<int>(spot.place);
-    return other.mapped[which] + (spot.first + (other.where.stays[which] ? 0 : first_)) * element_;
+    return peers_[static_cast<std::size_t>(spot.rank)].mapped[static_cast<int>(spot.place)] + spot.first * element_;
   }
-  bool may_be_cut() const { return slices_.worth_it(); }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-  bool written_to(int rank) { return peer(rank).mapped[static_cast<int>(Place::output)] != nullptr; }
+  // Whether a sender can write `count` elements to a receiver's output. Sender and receiver decide alike.
+  bool can_write(bool output_is_mapped, std::int64_t count) const {
+    return output_is_mapped || (kernel_copies_ && count > program_.staged_elements);
+  }
+  bool writes_to(int rank, std::int64_t count) { return can_write(peer(rank).mapped[output], count); }
+  bool is_written(const Action& action) const {
+    return action.written && can_write(places_.is_mapped_here(Place::output), action.count);
+  }
 
   MappedGroup& group_;
   const Plan plan_;
   const std::int64_t element_;
   const bool streams_;  // whether stores are non-temporal, because the data of all ranks exceed the last-level cache
-  const CallPart whole_;
-  Slices slices_;
+  const bool kernel_copies_;
+  const Program program_;
   BufferPlaces places_;
   std::vector<Peer> peers_;
   std::vector<char> done_;
-  std::vector<std::uint64_t> words_;  // copies of the words that show this part's steps on this rank's flag page
+  std::vector<std::uint64_t> words_;  // copies of the words that show this call's steps on this rank's flag page
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   Buffer room_;
@@ -84,16 +87,9 @@ class MappedOperation final : public Operation {
   // The current run:
   Run run_;
   Slot* slot_ = nullptr;
-  bool running_ = false, entered_ = false, agreed_ = false, in_slices_ = false, own_output_mapped_ = false;
-
-  // The current part, which is the complete call or a slice:
-  const CallPart* part_ = nullptr;
-  std::int64_t slice_ = 0, first_ = 0;  // the slice's index and first element
-  std::uint64_t moved_ = 0;
-  // The number of parts so far, the tag of the current part, and the tag of the call's first part.
-  std::uint64_t parts_ = 0, tag_ = 0, first_tag_ = 0;
+  bool running_ = false, entered_ = false, unshown_ = false;
+  std::uint64_t moved_ = 0, tag_ = 0;
   std::size_t first_open_ = 0, at_the_end_ = 0;
-  bool unshown_ = false, given_back_ = false;
 };
 
 }  // namespace chorale::mapped

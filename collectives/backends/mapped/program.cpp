@@ -21,11 +21,12 @@ struct Stage {
   std::vector<std::int64_t> first;  // indexed by step: the first line of a send
   std::int64_t lines = 0;
 };
-Stage stage_of(const Schedule& schedule, std::int64_t line_elements) {
+Stage stage_of(const Schedule& schedule, const Staging& staging) {
   Stage stage;
   for (const Step& step : schedule.steps) {
-    stage.first.push_back(stage.lines);
-    if (step.kind == Kind::send) stage.lines += (step.src[0].count + line_elements - 1) / line_elements;
+    const bool fits = step.kind == Kind::send && step.src[0].count <= staging.most_elements;
+    stage.first.push_back(fits ? stage.lines : -1);
+    if (fits) stage.lines += (step.src[0].count + staging.line_elements - 1) / staging.line_elements;
   }
   return stage;
 }
@@ -35,9 +36,10 @@ class Compiler {
   Compiler(const std::vector<Schedule>& ranks, int rank, Staging staging)
       : ranks_(ranks), rank_(rank), eager_(staging.eager) {
     match();
-    for (const Schedule& schedule : ranks) stages_.push_back(stage_of(schedule, staging.line_elements));
+    for (const Schedule& schedule : ranks) stages_.push_back(stage_of(schedule, staging));
     program_.scratch_count = schedule().scratch_count();
     program_.lines = stages_[index(rank)].lines;
+    program_.staged_elements = staging.most_elements;
   }
 
   Program run() {
@@ -188,6 +190,11 @@ class Compiler {
           const int maker = maker_of(rank_, s);
           program_.actions[index(maker >= 0 ? maker : s)].also_into.push_back({message.receiver, range.place, range.first});
         }
+      const int maker = action.kind == Kind::send && action.from[0].staged >= 0 ? maker_of(rank_, s) : -1;
+      if (maker >= 0 && program_.actions[index(maker)].also_staged < 0) {
+        program_.actions[index(maker)].also_staged = action.from[0].staged;
+        action.forwards = true;
+      }
       action.written = action.kind == Kind::recv && is_written(incoming_[index(rank_)][index(s)][0]);
     }
   }
@@ -202,7 +209,10 @@ class Compiler {
       for (const MappedMessage& message : outgoing_[index(rank_)][index(before)]) action.readers.push_back(reader(message));
     for (const MappedMessage& message : outgoing_[index(rank_)][index(s)]) program_.at_the_end.push_back(reader(message));
   }
-  Event reader(const MappedMessage& message) const { return {message.receiver, message.receiver_step, is_written(message)}; }
+  Event reader(const MappedMessage& message) const {
+    const std::int64_t count = step(message.sender, message.sender_step).src[0].count;
+    return {message.receiver, message.receiver_step, is_written(message) ? count : 0};
+  }
 
   const std::vector<Schedule>& ranks_;
   const int rank_;
@@ -214,16 +224,12 @@ class Compiler {
 
 }  // namespace
 
-std::int64_t most_lines(const std::vector<Schedule>& ranks, std::int64_t line_elements) {
-  std::int64_t most = 0;
-  for (const Schedule& schedule : ranks) most = std::max(most, stage_of(schedule, line_elements).lines);
-  return most;
-}
-
 Staging cells_for(std::int64_t element_bytes) { return {.line_elements = Cell::data_bytes / element_bytes, .eager = true}; }
 
 bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes) {
-  return most_lines(ranks, cells_for(element_bytes).line_elements) <= cells;
+  return std::all_of(ranks.begin(), ranks.end(), [&](const Schedule& schedule) {
+    return stage_of(schedule, cells_for(element_bytes)).lines <= cells;
+  });
 }
 
 Program compile(const std::vector<Schedule>& ranks, int rank, Staging staging) {

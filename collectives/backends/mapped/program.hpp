@@ -11,6 +11,7 @@
 // If a step waits for a send of the same rank, the step waits until the receivers have read the sent data. If the sent data
 // were staged (copied to the sender's stage), the step need not wait.
 #pragma once
+#include <limits>
 #include <vector>
 
 #include <chorale/schedule.hpp>
@@ -21,7 +22,8 @@ namespace chorale::mapped {
 struct Event {
   int rank;
   int step;
-  bool only_if_read = false;  // if true, there is no wait if this rank itself wrote the data to the memory of `rank`
+  // The elements that this rank writes to the memory of `rank` if it can. If it does, there is no wait. 0: `rank` reads.
+  std::int64_t written = 0;
 };
 
 // The position of an element in the memory of any rank of the group.
@@ -29,7 +31,7 @@ struct Spot {
   int rank;  // rank in the group
   Place place;
   std::int64_t first;
-  std::int64_t staged = -1;  // for data that are sent: the first of their lines in the stage of `rank`
+  std::int64_t staged = -1;  // for data that are sent: the first of their lines in the stage of `rank`; −1: too long for it
 };
 
 struct Action {
@@ -38,9 +40,12 @@ struct Action {
   Spot into{};                  // the target on this rank; unused by sends
   std::vector<Spot> from;       // the sources; for a send, the data that it sends
   std::vector<Spot> also_into;  // targets on other ranks, to which this rank writes directly
-  // For a recv. If true and the sender has mapped this rank's output, the sender itself writes the data, and this action
+  // For a recv. If true and the sender can write to this rank's output, the sender itself writes the data, and this action
   // only waits.
   bool written = false;
+  // For a sum that a send forwards: the first line of the send in this rank's stage, to which the sum is written too; or −1.
+  std::int64_t also_staged = -1;
+  bool forwards = false;  // for a send: a sum has written the data to the stage
   // Whether the flag page shows the completion of this step, because other ranks wait for the step.
   bool shown = false;
   std::vector<Event> events;   // steps of senders to wait for
@@ -53,16 +58,16 @@ struct Program {
   std::vector<Event> at_the_end;  // steps in which other ranks read this rank's memory; the call ends after these steps
   std::int64_t scratch_count = 0;
   std::int64_t lines = 0;  // size of this rank's stage
+  std::int64_t staged_elements = 0;  // Staging::most_elements
 };
 
 // The stage of a rank holds copies of the data that the rank sends, if its peers do not access its buffers. Each message
 // begins at a line of the stage. The lines of small data are cells on the flag page (cell.hpp).
 struct Staging {
   std::int64_t line_elements = 1;
+  std::int64_t most_elements = std::numeric_limits<std::int64_t>::max();  // longer messages are not staged
   bool eager = false;  // the data of all ranks are staged, so no step waits for its readers
 };
-// The number of lines of the rank's stage, for the rank that sends most.
-std::int64_t most_lines(const std::vector<Schedule>& ranks, std::int64_t line_elements);
 Program compile(const std::vector<Schedule>& ranks, int rank, Staging staging);
 
 // Whether all ranks send so little that their data fit into the cells of flag pages. If so, compile the program with

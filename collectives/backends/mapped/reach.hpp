@@ -20,18 +20,15 @@ class Reach {
   virtual ~Reach() = default;
   virtual Location locate(const void* mine) const = 0;
   virtual void* map(int world_rank, Location location) const = 0;  // address in this process, or null if it is not mapped
-  virtual bool can_read() const = 0;                               // whether read() works for ordinary memory of all ranks
+  // Whether read() and write() work for ordinary memory of all ranks; equal on all ranks.
+  virtual bool has_kernel_copies() const = 0;
   virtual void read(int world_rank, Location from, void* into, std::int64_t bytes) const = 0;
+  virtual void write(int world_rank, Location into, const void* from, std::int64_t bytes) const = 0;
   virtual Allocator& memory() = 0;
 
-  // Some calls can be split into slices (slices.hpp). These calls copy ordinary buffers through symmetric memory in slices
-  // of this size. A slice stays in the L2 cache.
-  std::int64_t slice_bytes = 512 << 10;
-
-  // Calls that cannot be split into slices copy an ordinary buffer of up to this size to symmetric memory and back. Up to
-  // this size, the copy is faster than a read by the kernel, which must pin the buffer's pages. The kernel reads larger
-  // buffers directly.
-  std::int64_t copied_up_to = 8 << 20;
+  // Messages of up to this size from ordinary buffers are staged. Up to this size, the copy to the stage takes less time than
+  // a copy by the kernel, which must pin the pages of the buffer.
+  std::int64_t staged_up_to = 2 << 10;
 
   // Calls whose data exceed the last-level cache use non-temporal stores. The cache size is read from the system only once,
   // because reading it takes 10 µs.

@@ -46,8 +46,8 @@ std::int64_t arena_bytes(const mpi::Runtime& host) {
 // read ordinary memory only through the kernel.
 class SharedReach final : public Reach {
  public:
-  SharedReach(const mpi::Runtime& runtime, bool can_read)
-      : arena_(arena_bytes(runtime)), allocator_(arena_, ledger_), can_read_(can_read), rank_(runtime.rank()) {
+  SharedReach(const mpi::Runtime& runtime, bool has_kernel_copies)
+      : arena_(arena_bytes(runtime)), allocator_(arena_, ledger_), has_kernel_copies_(has_kernel_copies), rank_(runtime.rank()) {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process's memory; has no effect if Yama is off
     const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
@@ -72,28 +72,37 @@ class SharedReach final : public Reach {
     require(offset < view.bytes(), "rank {} has no byte {} in its shared memory of {}", rank, offset, view.bytes());
     return view.start() + offset;
   }
-  bool can_read() const override { return can_read_; }
+  bool has_kernel_copies() const override { return has_kernel_copies_; }
   void read(int rank, Location from, void* into, std::int64_t bytes) const override {
-    while (bytes > 0) {  // the kernel can copy fewer bytes than requested
-      const iovec local{into, static_cast<std::size_t>(bytes)};
-      const iovec remote{std::bit_cast<void*>(from), static_cast<std::size_t>(bytes)};
-      const ssize_t got = process_vm_readv(processes_[static_cast<std::size_t>(rank)], &local, 1, &remote, 1, 0);
-      if (got <= 0)
-        throw Error(Exit::runtime, fmt::format("rank {}'s memory cannot be read", rank),
-                    fmt::format("process_vm_readv of {} bytes: {}", bytes, std::strerror(errno)),
-                    "check that this rank is still alive, or allocate the buffers in symmetric memory");
-      into = static_cast<std::byte*>(into) + got;
-      from += static_cast<Location>(got);
-      bytes -= got;
-    }
+    kernel_copy(process_vm_readv, rank, static_cast<std::byte*>(into), from, bytes);
+  }
+  void write(int rank, Location into, const void* from, std::int64_t bytes) const override {
+    kernel_copy(process_vm_writev, rank, static_cast<std::byte*>(const_cast<void*>(from)), into, bytes);
   }
   Allocator& memory() override { return allocator_; }
 
  private:
+  using KernelCopy = decltype(process_vm_readv);
+  void kernel_copy(KernelCopy* copy, int rank, std::byte* mine, Location theirs, std::int64_t bytes) const {
+    while (bytes > 0) {  // the kernel can copy fewer bytes than requested
+      const iovec local{mine, static_cast<std::size_t>(bytes)};
+      const iovec remote{std::bit_cast<void*>(theirs), static_cast<std::size_t>(bytes)};
+      const ssize_t copied = copy(processes_[static_cast<std::size_t>(rank)], &local, 1, &remote, 1, 0);
+      if (copied <= 0)
+        throw Error(Exit::runtime, fmt::format("rank {}'s memory cannot be accessed", rank),
+                    fmt::format("{} of {} bytes: {}", copy == process_vm_readv ? "process_vm_readv" : "process_vm_writev",
+                                bytes, std::strerror(errno)),
+                    "check that this rank is still alive, or allocate the buffers in symmetric memory");
+      mine += copied;
+      theirs += static_cast<Location>(copied);
+      bytes -= copied;
+    }
+  }
+
   Arena arena_;
   Ledger ledger_;
   Allocator allocator_;
-  bool can_read_;
+  bool has_kernel_copies_;
   int rank_;
   std::vector<pid_t> processes_;
   std::vector<Mapping> views_;

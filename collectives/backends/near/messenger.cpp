@@ -62,7 +62,7 @@ void NearMessenger::send(Line& line, const void* data) {
     if (line.bytes > 0) std::memcpy(notice.carried, data, static_cast<std::size_t>(line.bytes));
   } else {
     mapped::Reach& reach = post_.reach();
-    if (!reach.can_read() && !(reach.locate(data) & mapped::is_mapped)) {
+    if (!reach.has_kernel_copies() && !(reach.locate(data) & mapped::is_mapped)) {
       if (!line.copy.data()) line.copy = reach.memory().allocate(line.bytes, Category::workspace);
       std::memcpy(line.copy.data(), data, static_cast<std::size_t>(line.bytes));
       data = line.copy.data();

@@ -135,12 +135,14 @@ TEST_CASE("volumes are exact, also for lengths that do not divide evenly") {
   CHECK(volume(plans(Collective::all_reduce, "one_shot", 5, 10)[2], 4).messages_sent == 4);
 }
 
-TEST_CASE("on mapped memory all loads and stores share one bandwidth") {
-  for (int p = 2; p <= 9; ++p) {
-    const double n = 64.0 * p * element_bytes, f = (p - 1.0) / p;
+TEST_CASE("on mapped memory all loads and stores share one bandwidth, and few of them stay in the caches") {
+  for (const int p : {2, 3, 4, 5, 6, 7, 8, 9, 16}) {
+    const std::int64_t each = p < 16 ? 64 : 1 << 14;
+    const double n = static_cast<double>(each * p * element_bytes), f = (p - 1.0) / p;
     const auto expect = [&](const std::string& name, double rounds, double touched, double reduced) {
-      const double expected = rounds * price.alpha + touched * n * price.beta + reduced * n * price.gamma;
-      const double found = predict_mapped(plans(Collective::all_reduce, name, p, 64 * p), element_bytes, price);
+      const double beta = p < 16 ? price.beta / 4 : price.beta;
+      const double expected = rounds * price.alpha + touched * n * beta + reduced * n * price.gamma;
+      const double found = predict_mapped(plans(Collective::all_reduce, name, p, each * p), element_bytes, price);
       INFO(name << ", " << p << " ranks");
       CHECK(std::abs(found - expected) <= near(expected));
     };

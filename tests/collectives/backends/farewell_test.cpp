@@ -51,8 +51,9 @@ class PlainReach final : public Reach {
     if (found) found();
     return std::bit_cast<void*>(location);
   }
-  bool can_read() const override { return false; }
+  bool has_kernel_copies() const override { return false; }
   void read(int, Location, void*, std::int64_t) const override {}
+  void write(int, Location, const void*, std::int64_t) const override {}
   Allocator& memory() override { return allocator_; }
 
   Graveyard graveyard;

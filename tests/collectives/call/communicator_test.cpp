@@ -70,15 +70,17 @@ TEST_CASE("every algorithm gives the right result on every backend", "[spmd][hos
     REQUIRE_ALL(symmetric == "");
     const std::string wrong = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
     REQUIRE_ALL(wrong == "");
-    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(&c.transport())) {  // before this, the kernel copied the data
-      mapped->reach().copied_up_to = 0;
-      c.choose("auto");  // discards prepared operations
-      const std::string read = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
-      REQUIRE_ALL(read == "");
-      mapped->reach().slice_bytes = 12000;  // on some or all ranks, ordinary buffers are divided into slices
+    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(&c.transport())) {
+      mapped->reach().staged_up_to = 0;  // the kernel copies all data from ordinary buffers that do not fit into cells
+      c.choose("auto");                  // discards prepared operations
+      const std::string copied = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
+      REQUIRE_ALL(copied == "");
+      mapped->reach().staged_up_to = 1 << 30;
       c.choose("auto");
-      const std::string cut = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
-      REQUIRE_ALL(cut == "");
+      const std::string staged = try_all(c, ordinary, c.size() > 4 ? 5 : 2);
+      REQUIRE_ALL(staged == "");
+      mapped->reach().staged_up_to = 2000;  // short messages are staged, long messages are copied by the kernel
+      c.choose("auto");
       const std::string mixed = try_all(c, c.rank() % 2 == 0 ? ordinary : c.allocator(), c.size() > 4 ? 5 : 2);
       REQUIRE_ALL(mixed == "");
     }

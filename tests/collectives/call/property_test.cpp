@@ -76,7 +76,7 @@ TEST_CASE("random programs of collectives on every backend", "[spmd][hosts][many
     INFO(backend.name);
     // Rank 0 generates the programs, and all ranks execute them. An empty program ends the test.
     const auto transport = std::shared_ptr<Transport>(backend.open(world()));
-    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(transport.get())) mapped->reach().slice_bytes = 5000;
+    if (auto* mapped = dynamic_cast<mapped::MappedTransport*>(transport.get())) mapped->reach().staged_up_to = 5000;
     const auto play = [&](const std::vector<Act>& acts) {
       alive();
       Performance performance(open_world(transport, clock));

@@ -185,13 +185,15 @@ std::string trouble_of(const ReducingCall& call, Communicator& c, Allocator& mem
          call.op,
          problem.root,
          call.counts});
-  for (std::int64_t i = 0; has_output && i < results; ++i)
+  std::string trouble;
+  for (std::int64_t i = 0; has_output && i < results && trouble.empty(); ++i)
     if (const std::string flaw = flaw_of<T>(call, i + (is_block ? problem.blocks.first(c.rank()) : 0), result[i]);
         !flaw.empty())
-      return fmt::format("element {} is {}", i, flaw);
-  if (problem.what != Collective::all_reduce) return "";
+      trouble = fmt::format("element {} is {}", i, flaw);
+  if (problem.what != Collective::all_reduce) return trouble;
   const std::string mine(reinterpret_cast<const char*>(result), static_cast<std::size_t>(results) * sizeof(T));
-  return mpi::broadcast(world().world(), mine) == mine ? "" : "its bits differ from those of rank 0";
+  const bool as_on_rank_0 = mpi::broadcast(world().world(), mine) == mine;  // all ranks take part
+  return trouble.empty() && !as_on_rank_0 ? "its bits differ from those of rank 0" : trouble;
 }
 
 }  // namespace
