@@ -10,7 +10,9 @@ namespace chorale::bench {
 
 bool BenchTeam::any(bool mine) { return broadcast(std::ranges::count(gather({mine ? 1.0 : 0.0}), 1.0) > 0 ? 1 : 0) > 0; }
 
-void ProcessTeam::barrier() { mpi::polling_barrier(runtime_.world(), [] {}); }
+void ProcessTeam::barrier() {
+  mpi::polling_barrier(runtime_.world(), [] {});
+}
 
 std::vector<double> ProcessTeam::gather(const std::vector<double>& mine) {
   barrier();

@@ -3,8 +3,8 @@
 
    make && make MPICXX=mpicxx.mpich && make peers
    experiments/peers/alternate.py --backends shm -e 64M > table.md
-   experiments/peers/alternate.py --wheels ~/mpis                     # and the newest Open MPI, MPICH and Intel MPI, from PyPI
-   experiments/peers/alternate.py --wheels ~/mpis --neighbors 3 --nice 5 --of median --ops all_reduce -e 8K -f 32
+   experiments/peers/alternate.py --wheels ~/mpis            # also the newest Open MPI, MPICH and Intel MPI, from PyPI
+   experiments/peers/alternate.py --wheels ~/mpis --neighbors 3 --of median --ops all_reduce -e 8K -f 32
 
    ours      build/chorale bench --backend …              chorale, started by Open MPI's launcher
    rivals    bench --backend mpi --algorithm native       the MPI library's collectives, timed by chorale; one program for
@@ -12,8 +12,8 @@
              mpi_native.cpp                               the MPI library's collectives, timed by a program that shares no
                                                           code with chorale; one for each of the two libraries
 
-All programs use the same sizes, buffers and repetitions, and a barrier of their own library. Prints Markdown: a table of all sizes, the geometric
-means, and the sizes at which chorale is slower than a rival.
+All programs use the same sizes, buffers and repetitions, and a barrier of their own library. Prints Markdown: a table of
+all sizes, the geometric means, and the sizes at which chorale is slower than a rival.
 """
 import argparse
 import json
@@ -98,7 +98,8 @@ def measure(options):
     """Runs all programs in turns. Returns µs by (op, in_place, bytes): the best median of each program, or the median of its
     medians, and the ceilings."""
     medians, ceilings = {}, {}
-    there = [(name, False, command, extra) for name, command, extra in newest(options.wheels, options)] if options.wheels else []
+    wheels_there = newest(options.wheels, options) if options.wheels else []
+    there = [(name, False, command, extra) for name, command, extra in wheels_there]
     for name, ours, command in contestants(options):
         program = next(word for word in command if word.startswith("build/"))
         if os.path.exists(program):

@@ -1,8 +1,8 @@
-// A cell is one cache line that carries small data together with a flag. The owner writes the data, then the tag. A reader
-// polls the tag, so the data and the news that they have arrived come in the same transfer of a cache line.
+// An EagerCell is one cache line that carries small data together with a flag. The owner writes the data, then the tag. A
+// reader polls the tag, so the data and the news that they have arrived come in the same transfer of a cache line.
 //
-//   cell    | 56 bytes of data                                   | tag |      tag: identifies the call (Cells::tag)
-//   message | cell 0 | cell 1 | cell 2 | …                                    a reader copies cell k while the owner writes k + 1
+//   cell    | 56 bytes of data                   | tag |      tag: the call to which the data belong
+//   message | cell 0 | cell 1 | cell 2 | …                    a reader copies cell k while the owner writes k + 1
 //
 // The size of every element type divides 56, so no element lies in two cells.
 #pragma once
@@ -14,44 +14,44 @@
 
 namespace chorale::mapped {
 
-struct alignas(64) Cell {
+struct alignas(64) EagerCell {
   static constexpr std::int64_t data_bytes = 56;
   std::byte data[data_bytes];
   std::uint64_t tag = 0;
 };
-static_assert(sizeof(Cell) == 64);
+static_assert(sizeof(EagerCell) == 64);
 
-constexpr std::int64_t cells_of(std::int64_t bytes) { return (bytes + Cell::data_bytes - 1) / Cell::data_bytes; }
+constexpr std::int64_t cells_of(std::int64_t bytes) { return (bytes + EagerCell::data_bytes - 1) / EagerCell::data_bytes; }
 
-inline void fill(Cell& cell, const std::byte* from, std::int64_t bytes, std::uint64_t tag) {
-  if (bytes >= Cell::data_bytes)
-    std::memcpy(cell.data, from, Cell::data_bytes);  // a constant length, so the copy is a few instructions
+inline void fill(EagerCell& cell, const std::byte* from, std::int64_t bytes, std::uint64_t tag) {
+  if (bytes >= EagerCell::data_bytes)
+    std::memcpy(cell.data, from, EagerCell::data_bytes);  // a constant length, so the copy is a few instructions
   else
     std::memcpy(cell.data, from, static_cast<std::size_t>(bytes));
   std::atomic_ref(cell.tag).store(tag, std::memory_order_release);
 }
 
 // Writes a message to consecutive cells.
-inline void fill_cells(Cell* cells, const std::byte* from, std::int64_t bytes, std::uint64_t tag) {
-  for (; bytes > 0; ++cells, from += Cell::data_bytes, bytes -= Cell::data_bytes) fill(*cells, from, bytes, tag);
+inline void fill_cells(EagerCell* cells, const std::byte* from, std::int64_t bytes, std::uint64_t tag) {
+  for (; bytes > 0; ++cells, from += EagerCell::data_bytes, bytes -= EagerCell::data_bytes) fill(*cells, from, bytes, tag);
 }
 
-inline bool is_filled(const Cell& cell, std::uint64_t tag) {
+inline bool is_filled(const EagerCell& cell, std::uint64_t tag) {
   return std::atomic_ref(const_cast<std::uint64_t&>(cell.tag)).load(std::memory_order_acquire) == tag;
 }
 
 // Copies those cells of a message that have arrived. `done` is the number of bytes copied so far. Returns whether the
 // message is complete.
-inline bool take_cells(const Cell* cells, std::byte* into, std::int64_t bytes, std::int64_t& done, std::uint64_t tag) {
+inline bool take_cells(const EagerCell* cells, std::byte* into, std::int64_t bytes, std::int64_t& done, std::uint64_t tag) {
   while (done < bytes) {
-    const Cell& cell = cells[done / Cell::data_bytes];
+    const EagerCell& cell = cells[done / EagerCell::data_bytes];
     if (!is_filled(cell, tag)) return false;
     const std::int64_t left = bytes - done;
-    if (left >= Cell::data_bytes)
-      std::memcpy(into + done, cell.data, Cell::data_bytes);
+    if (left >= EagerCell::data_bytes)
+      std::memcpy(into + done, cell.data, EagerCell::data_bytes);
     else
       std::memcpy(into + done, cell.data, static_cast<std::size_t>(left));
-    done += std::min(left, Cell::data_bytes);
+    done += std::min(left, EagerCell::data_bytes);
   }
   return true;
 }

@@ -20,7 +20,8 @@ EagerOperation::EagerOperation(MappedGroup& group, const Plan& plan, Program pro
       if (spot.rank == group.rank()) continue;
       const std::int64_t bytes = action.count * element_;
       arrivals_.push_back({spot.rank, spot.staged, bytes, copied});
-      if (action.kind == Kind::recv_reduce && bytes > Cell::data_bytes) copied += index(cells_of(bytes) * Cell::data_bytes);
+      if (action.kind == Kind::recv_reduce && bytes > EagerCell::data_bytes)
+        copied += index(cells_of(bytes) * EagerCell::data_bytes);
     }
     task.arrivals = arrivals_.size() - task.first_arrival;
     most_sources = std::max(most_sources, action.from.size());
@@ -56,10 +57,9 @@ bool EagerOperation::progress() {
 bool EagerOperation::enter() {
   if (!group_.may_enter(run_.sequence)) return false;
   slot_ = &group_.own().slot[run_.sequence % slots];
-  const std::uint64_t turn = group_.turn(run_.sequence);
-  tag_ = turn | (run_.history & (one_turn - 1));
+  tag_ = tag_of(run_.sequence) | (run_.history & (tag_of(1) - 1));
   store_release(slot_->history, run_.history);
-  store_release(slot_->word, turn);
+  store_release(slot_->word, tag_of(run_.sequence));
   group_.say(*slot_, plan_);
   place_[static_cast<int>(Place::input)] = static_cast<std::byte*>(run_.input);
   place_[static_cast<int>(Place::output)] = static_cast<std::byte*>(run_.output);
@@ -97,8 +97,8 @@ bool EagerOperation::sum(Task& task) {
     Arrival& arrival = arrivals_[a];
     const FlagPage* page = group_.page_of(arrival.rank);
     if (!page) return false;
-    const Cell* cells = cells_on(*page) + arrival.cell;
-    if (arrival.bytes <= Cell::data_bytes) {
+    const EagerCell* cells = cells_on(*page) + arrival.cell;
+    if (arrival.bytes <= EagerCell::data_bytes) {
       arrival.data = cells->data;
       complete = is_filled(*cells, tag_) && complete;
     } else {
@@ -119,7 +119,7 @@ void EagerOperation::examine() {
   group_.throw_if_poisoned();
   if (!running_) return;
   group_.throw_if_left(run_.sequence, plan_.words);
-  if (entered_) group_.throw_if_calls_differ(run_.sequence, run_.history, tag_in(tag_));
+  if (entered_) group_.throw_if_calls_differ(run_.sequence, run_.history);
 }
 
 int EagerOperation::awaits() {

@@ -10,8 +10,10 @@
 //   - The owner writes to the cells of call s only after all members have finished call s − 8 (MappedGroup::may_enter). So
 //     no reader still needs the earlier contents.
 //   - The tag of a cell is written after its data, and no earlier use of the cell had this tag. It has the number of the
-//     slot's use and half of the hash of all calls so far. So if two ranks make different calls, they do not take each
-//     other's data for their own: both wait, and examine() names the calls.
+//     call and half of the hash of all calls so far. So if two ranks make different calls, they do not take each other's
+//     data for their own: both wait, and examine() names the calls.
+//
+// tests/collectives/backends/cells_test.cpp explores every order of loads and stores of a few ranks.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/program.hpp"
@@ -48,7 +50,7 @@ class EagerOperation final : public Operation {
   bool perform(Task& task);  // returns whether the step is done
   bool sum(Task& task);
   void leave();
-  const Cell* cells_on(const FlagPage& page) const { return page.slot[run_.sequence % slots].cells; }
+  const EagerCell* cells_on(const FlagPage& page) const { return page.slot[run_.sequence % slots].cells; }
   std::byte* own(const Spot& spot) const { return place_[static_cast<int>(spot.place)] + spot.first * element_; }
 
   MappedGroup& group_;

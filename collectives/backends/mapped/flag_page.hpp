@@ -9,10 +9,9 @@
 //           more words  | tag | steps 32 … 63 | …
 //           cells       the data that this rank sends, if they are small (cell.hpp)
 //
-// The tag counts the uses of a slot, so bits of an earlier use are never mistaken for bits of the current use. A use is a
-// call or one slice of a call (slices.hpp). A rank can already be in the next slice while a peer still waits for the end of
-// the current slice. A rank uses a slot for a new call only after all members have finished the slot's previous call. The
-// counter `finished` of a flag page shows which calls the owner has finished.
+// The tag is the number of the call, so bits of an earlier call are never mistaken for bits of the current call. A rank uses
+// a slot for a new call only after all members have finished the slot's previous call. The counter `finished` of a flag page
+// shows which calls the owner has finished.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -34,7 +33,7 @@ struct alignas(128) Slot {
   std::byte where[where_bytes];
   std::uint64_t more[words];  // words 1, 2, … of the slot; `more[0]` is unused
   char call[128];             // description of the call
-  Cell cells[mapped::cells];
+  EagerCell cells[mapped::cells];
 };
 
 struct alignas(128) FlagPage {
@@ -76,8 +75,8 @@ inline std::uint64_t& word_of(Slot& slot, int index) { return index == 0 ? slot.
 inline const std::uint64_t& word_of(const Slot& slot, int index) { return index == 0 ? slot.word : slot.more[index]; }
 inline std::uint64_t bit_of(int step) { return std::uint64_t{1} << (step % bits_of_word); }
 inline std::uint64_t tag_in(std::uint64_t word) { return word >> bits_of_word << bits_of_word; }
-constexpr std::uint64_t one_turn = std::uint64_t{1} << bits_of_word;
-// Whether a slot has reached the use with this tag or a later use. `word` is word 0 of the slot. The comparison is correct
+inline std::uint64_t tag_of(std::uint64_t sequence) { return sequence << bits_of_word; }
+// Whether a slot has reached the call with this tag or a later call. `word` is word 0 of the slot. The comparison is correct
 // even after tags have wrapped around.
 inline bool has_reached(std::uint64_t word, std::uint64_t tag) { return static_cast<std::int64_t>(tag_in(word) - tag) >= 0; }
 

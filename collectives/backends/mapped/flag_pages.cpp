@@ -24,7 +24,7 @@ Buffer FlagPages::create(int members) {
   for (Slot& slot : fresh->slot) {
     slot.word = slot.history = 0;
     std::memset(slot.more, 0, sizeof slot.more);
-    for (Cell& cell : slot.cells) cell.tag = 0;  // the tag of an earlier group can be equal to a tag of this group
+    for (EagerCell& cell : slot.cells) cell.tag = 0;  // the tag of an earlier group can be equal to a tag of this group
   }
   for (int r = 0; r < members; ++r) member(*fresh, r) = Member{};
   return page;

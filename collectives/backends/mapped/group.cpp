@@ -59,7 +59,7 @@ std::unique_ptr<Operation> MappedGroup::prepare(const Plan& plan) {
   const std::int64_t element = size_of(plan.dtype);
   if (is_eager(ranks, element))
     return std::make_unique<EagerOperation>(*this, plan, compile(ranks, plan.problem.rank, cells_for(element)));
-  Staging staging{.line_elements = line_bytes / element};
+  StagingRule staging{.line_elements = line_bytes / element};
   if (reach().has_kernel_copies()) staging.most_elements = reach().staged_up_to / element;
   return std::make_unique<MappedOperation>(*this, plan, compile(ranks, plan.problem.rank, staging));
 }
@@ -151,19 +151,20 @@ void MappedGroup::throw_calls_differ(int other, std::uint64_t sequence) {
                               {world_rank(other), slot_in(theirs, sequence).call});
 }
 
-void MappedGroup::throw_if_calls_differ(std::uint64_t sequence, std::uint64_t history, std::uint64_t tag) {
+void MappedGroup::throw_if_calls_differ(std::uint64_t sequence, std::uint64_t history) {
   for (int r = 0; r < size(); ++r) {
     const FlagPage* page = page_of(r);
-    if (!page || !has_reached(load_acquire(page->slot[sequence % slots].word), tag)) continue;
+    if (!page || !has_reached(load_acquire(page->slot[sequence % slots].word), tag_of(sequence))) continue;
     const std::uint64_t theirs = load_acquire(page->slot[sequence % slots].history);
     if (theirs != abandoned && theirs != 0 && history != 0 && theirs != history) throw_calls_differ(r, sequence);
   }
 }
 
-bool MappedGroup::is_at(int rank, std::uint64_t sequence, std::uint64_t tag) {
+bool MappedGroup::is_at(int rank, std::uint64_t sequence) {
   const FlagPage* page = page_of(rank);
   if (!page || load_acquire(page->closed) || load_acquire(member(own(), rank).gone)) return false;
-  return has_reached(load_acquire(page->slot[sequence % slots].word), tag) && load_acquire(page->finished) < sequence;
+  return has_reached(load_acquire(page->slot[sequence % slots].word), tag_of(sequence)) &&
+         load_acquire(page->finished) < sequence;
 }
 
 // A member that has left has finished all its calls, and its flag page stays allocated until this rank leaves too. In a

@@ -26,18 +26,13 @@ class MappedGroup final : public Group {
   FlagPage& own() const { return *static_cast<FlagPage*>(page_.data()); }
   FlagPage* page_of(int rank);             // null if the other rank of a pair has not created its flag page yet
   bool may_enter(std::uint64_t sequence);  // whether all members have finished the previous call in the slot of this call
-  // Starts the next use of this call's slot, and returns the tag of that use.
-  std::uint64_t turn(std::uint64_t sequence) { return turns_[sequence % slots] += one_turn; }
   void finished(std::uint64_t sequence);   // shows peers that this rank has finished this call
   void say(Slot& slot, const Plan& plan);  // writes a description of the plan's call to the slot
-  // Whether `rank` may still access other ranks' buffers in call `sequence`. `tag` belongs to the first use of the slot by
-  // this call.
-  bool is_at(int rank, std::uint64_t sequence, std::uint64_t tag);
-  void throw_if_poisoned();                                                // throws if a member gave up
-  void throw_if_left(std::uint64_t sequence, const std::string& words);    // throws if a member left before this call
-  // Throws if a member that has reached the use of the slot with this tag has made a mismatched call.
-  void throw_if_calls_differ(std::uint64_t sequence, std::uint64_t history, std::uint64_t tag);
-  [[noreturn]] void throw_calls_differ(int rank, std::uint64_t sequence);  // member `rank` made a mismatched call
+  bool is_at(int rank, std::uint64_t sequence);  // whether `rank` may still access other ranks' buffers in this call
+  void throw_if_poisoned();                      // throws if a member gave up
+  void throw_if_left(std::uint64_t sequence, const std::string& words);       // throws if a member left before this call
+  void throw_if_calls_differ(std::uint64_t sequence, std::uint64_t history);  // throws if a member's call is mismatched
+  [[noreturn]] void throw_calls_differ(int rank, std::uint64_t sequence);     // member `rank` made a mismatched call
 
  private:
   MappedGroup(MappedGroup& parent, int from, int to);
@@ -52,11 +47,10 @@ class MappedGroup final : public Group {
   // no flag page.
   const std::uint64_t* announced_ = nullptr;
   const std::uint64_t* left_parent_ = nullptr;
-  std::uint64_t said_[slots] = {};   // indexed by slot: signature of the call that the slot describes
-  std::uint64_t turns_[slots] = {};  // indexed by slot: tag of the slot's newest use, equal on all ranks
-  std::uint64_t all_finished_ = 0;   // every member has finished all calls up to this number
-  std::uint64_t own_finished_ = 0;   // this rank has finished all calls up to this number
-  std::uint64_t out_of_order_ = 0;   // bit i says whether call `own_finished_` + 2 + i is finished too
+  std::uint64_t said_[slots] = {};  // indexed by slot: signature of the call that the slot describes
+  std::uint64_t all_finished_ = 0;  // every member has finished all calls up to this number
+  std::uint64_t own_finished_ = 0;  // this rank has finished all calls up to this number
+  std::uint64_t out_of_order_ = 0;  // bit i says whether call `own_finished_` + 2 + i is finished too
 };
 
 }  // namespace chorale::mapped

@@ -87,7 +87,7 @@ bool MappedOperation::enter() {
   if (!group_.may_enter(run_.sequence)) return false;
   slot_ = &group_.own().slot[run_.sequence % slots];
   store_release(slot_->history, run_.history);
-  tag_ = group_.turn(run_.sequence);
+  tag_ = tag_of(run_.sequence);
   const Whereabouts& where = places_.find(run_);
   std::memcpy(slot_->where, &where, sizeof where);
   std::fill(done_.begin(), done_.end(), 0);
@@ -296,7 +296,7 @@ void MappedOperation::abandon() noexcept {
 bool MappedOperation::may_be_written() noexcept {
   if (!running_ || !entered_) return false;
   for (int r = 0; r < group_.size(); ++r)
-    if (r != group_.rank() && group_.is_at(r, run_.sequence, tag_)) return true;
+    if (r != group_.rank() && group_.is_at(r, run_.sequence)) return true;
   return false;
 }
 

@@ -1,5 +1,5 @@
-// A MappedOperation runs one collective of a group on mapped memory, if its data are too long for cells (eager_operation.hpp).
-// The operation executes a Program (program.hpp), and ranks show their progress on flag pages (flag_page.hpp).
+// A MappedOperation runs one collective of a group on mapped memory, if its data are too long for an EagerOperation. The
+// operation executes a Program (program.hpp), and ranks show their progress on flag pages (flag_page.hpp).
 //
 // Only the first run of an operation allocates memory. Peers cannot map ordinary buffers, so for ordinary buffers, the first
 // run allocates a stage in symmetric memory (places.hpp), or memory for data that the operating system copies. If the

@@ -17,12 +17,12 @@ struct MappedMessage {
 bool receives(const Step& step) { return step.kind == Kind::recv || step.kind == Kind::recv_reduce; }
 
 // The stage of a rank: the data of all its sends, one after another.
-struct Stage {
+struct StageLines {
   std::vector<std::int64_t> first;  // indexed by step: the first line of a send
   std::int64_t lines = 0;
 };
-Stage stage_of(const Schedule& schedule, const Staging& staging) {
-  Stage stage;
+StageLines stage_of(const Schedule& schedule, const StagingRule& staging) {
+  StageLines stage;
   for (const Step& step : schedule.steps) {
     const bool fits = step.kind == Kind::send && step.src[0].count <= staging.most_elements;
     stage.first.push_back(fits ? stage.lines : -1);
@@ -33,7 +33,7 @@ Stage stage_of(const Schedule& schedule, const Staging& staging) {
 
 class Compiler {
  public:
-  Compiler(const std::vector<Schedule>& ranks, int rank, Staging staging)
+  Compiler(const std::vector<Schedule>& ranks, int rank, StagingRule staging)
       : ranks_(ranks), rank_(rank), eager_(staging.eager) {
     match();
     for (const Schedule& schedule : ranks) stages_.push_back(stage_of(schedule, staging));
@@ -217,22 +217,23 @@ class Compiler {
   const std::vector<Schedule>& ranks_;
   const int rank_;
   const bool eager_;
-  std::vector<Stage> stages_;  // indexed by rank
+  std::vector<StageLines> stages_;  // indexed by rank
   Program program_;
   std::vector<std::vector<std::vector<MappedMessage>>> outgoing_, incoming_;  // indexed by rank and step
 };
 
 }  // namespace
 
-Staging cells_for(std::int64_t element_bytes) { return {.line_elements = Cell::data_bytes / element_bytes, .eager = true}; }
-
-bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes) {
-  return std::all_of(ranks.begin(), ranks.end(), [&](const Schedule& schedule) {
-    return stage_of(schedule, cells_for(element_bytes)).lines <= cells;
-  });
+StagingRule cells_for(std::int64_t element_bytes) {
+  return {.line_elements = EagerCell::data_bytes / element_bytes, .eager = true};
 }
 
-Program compile(const std::vector<Schedule>& ranks, int rank, Staging staging) {
+bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes) {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](const Schedule& schedule) { return stage_of(schedule, cells_for(element_bytes)).lines <= cells; });
+}
+
+Program compile(const std::vector<Schedule>& ranks, int rank, StagingRule staging) {
   return Compiler(ranks, rank, staging).run();
 }
 

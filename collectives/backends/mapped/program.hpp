@@ -57,22 +57,22 @@ struct Program {
   std::vector<Action> actions;
   std::vector<Event> at_the_end;  // steps in which other ranks read this rank's memory; the call ends after these steps
   std::int64_t scratch_count = 0;
-  std::int64_t lines = 0;  // size of this rank's stage
-  std::int64_t staged_elements = 0;  // Staging::most_elements
+  std::int64_t lines = 0;            // size of this rank's stage
+  std::int64_t staged_elements = 0;  // StagingRule::most_elements
 };
 
 // The stage of a rank holds copies of the data that the rank sends, if its peers do not access its buffers. Each message
 // begins at a line of the stage. The lines of small data are cells on the flag page (cell.hpp).
-struct Staging {
+struct StagingRule {
   std::int64_t line_elements = 1;
   std::int64_t most_elements = std::numeric_limits<std::int64_t>::max();  // longer messages are not staged
   bool eager = false;  // the data of all ranks are staged, so no step waits for its readers
 };
-Program compile(const std::vector<Schedule>& ranks, int rank, Staging staging);
+Program compile(const std::vector<Schedule>& ranks, int rank, StagingRule staging);
 
 // Whether all ranks send so little that their data fit into the cells of flag pages. If so, compile the program with
 // cells_for.
 bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes);
-Staging cells_for(std::int64_t element_bytes);
+StagingRule cells_for(std::int64_t element_bytes);
 
 }  // namespace chorale::mapped

@@ -26,8 +26,8 @@ class Reach {
   virtual void write(int world_rank, Location into, const void* from, std::int64_t bytes) const = 0;
   virtual Allocator& memory() = 0;
 
-  // Messages of up to this size from ordinary buffers are staged. Up to this size, the copy to the stage takes less time than
-  // a copy by the kernel, which must pin the pages of the buffer.
+  // Messages of up to this size from ordinary buffers are staged. Up to this size, the copy to the stage takes less time
+  // than a copy by the kernel, which must pin the pages of the buffer.
   std::int64_t staged_up_to = 2 << 10;
 
   // Calls whose data exceed the last-level cache use non-temporal stores. The cache size is read from the system only once,

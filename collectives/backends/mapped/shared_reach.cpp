@@ -47,7 +47,10 @@ std::int64_t arena_bytes(const mpi::Runtime& host) {
 class SharedReach final : public Reach {
  public:
   SharedReach(const mpi::Runtime& runtime, bool has_kernel_copies)
-      : arena_(arena_bytes(runtime)), allocator_(arena_, ledger_), has_kernel_copies_(has_kernel_copies), rank_(runtime.rank()) {
+      : arena_(arena_bytes(runtime)),
+        allocator_(arena_, ledger_),
+        has_kernel_copies_(has_kernel_copies),
+        rank_(runtime.rank()) {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process's memory; has no effect if Yama is off
     const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));

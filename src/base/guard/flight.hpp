@@ -55,9 +55,9 @@ class Flight {
   void heartbeat() { std::atomic_ref(page_->heartbeats).store(page_->heartbeats + 1, std::memory_order_relaxed); }
 
   struct Group {
-    std::uint64_t mark = 0;    // identifier of the group, equal on all members
+    std::uint64_t mark = 0;      // identifier of the group, equal on all members
     FlightMembers members = {};  // the members in readable form: "0-3"
-    std::uint64_t number = 0;  // number of this group among all groups of this rank
+    std::uint64_t number = 0;    // number of this group among all groups of this rank
   };
   Group enter(std::uint64_t mark, std::string_view members);  // records that this rank has joined a new group
   void calls(const Group& group, std::uint64_t sequence);  // records that this rank has made `sequence` calls on the group;

@@ -1,7 +1,7 @@
-// Calls on ordinary buffers, which peers cannot map. Short messages from ordinary buffers are staged in symmetric memory, and
-// long messages are copied by the kernel. The tests vary the algorithm, the length of the vectors, and the longest staged
-// message. Some or all ranks pass ordinary buffers as the input, the output or both, also in several concurrent calls. Every
-// path must give the same bits.
+// Calls on ordinary buffers, which peers cannot map. Short messages from ordinary buffers are staged in symmetric memory,
+// and long messages are copied by the kernel. The tests vary the algorithm, the length of the vectors, and the longest
+// staged message. Some or all ranks pass ordinary buffers as the input, the output or both, also in several concurrent
+// calls. Every path must give the same bits.
 #include <algorithm>
 #include <cmath>
 #include <list>
