@@ -48,7 +48,7 @@ Availability probe_shm() {
   if (const std::string why = try_arena(); !why.empty()) return {false, why};
   const std::string huge = first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   return {true,
-          fmt::format("{} of memory, {}, huge pages {}", human_bytes(memory_bytes()), direct_reads().detail,
+          fmt::format("{} of memory, {}, huge pages {}", human_bytes(memory_bytes()), kernel_copies().detail,
                       huge.empty() ? "unknown" : huge.substr(huge.find('[') + 1, huge.find(']') - huge.find('[') - 1))};
 }
 

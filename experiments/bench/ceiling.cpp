@@ -4,21 +4,18 @@
 #include <cstring>
 
 #include "collectives/backends/mapped/transport.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale::bench {
 
 Ceiling::Ceiling(const Communicator& world, const Buffers& buffers) : buffers_(buffers), rank_(world.rank()) {
   auto* transport = dynamic_cast<mapped::MappedTransport*>(&world.transport());
   if (!transport) return;
-  const mapped::Reach& reach = transport->reach();
-  const auto mine = static_cast<std::int64_t>(reach.locate(buffers.input(0)));
-  const std::vector<std::int64_t> all = transport->exchange(mine);
-  for (int r = 0; r < world.size(); ++r) {
-    const auto location = static_cast<mapped::Location>(all[static_cast<std::size_t>(r)]);
-    void* place = r == rank_ ? buffers.input(0) : location & mapped::is_mapped ? reach.map(r, location) : nullptr;
-    inputs_.push_back(static_cast<std::byte*>(place));
-  }
-  if (std::count(inputs_.begin(), inputs_.end(), nullptr)) inputs_.clear();
+  reach_ = &transport->reach();
+  const auto mine = static_cast<std::int64_t>(reach_->locate(buffers.input(0)));
+  for (const std::int64_t location : transport->exchange(mine)) inputs_.push_back(static_cast<mapped::Location>(location));
+  const bool all_mapped = std::ranges::all_of(inputs_, [](mapped::Location at) { return at & mapped::is_mapped; });
+  if (!all_mapped && !reach_->has_kernel_copies()) inputs_.clear();
 }
 
 bool Ceiling::exists(const BenchCase& row) const {
@@ -27,49 +24,86 @@ bool Ceiling::exists(const BenchCase& row) const {
 }
 
 // On every rank, the i-th input has the same offset from the first input.
-std::byte* Ceiling::input(int rank, std::int64_t call) const {
-  const auto from_first = static_cast<std::byte*>(buffers_.input(call)) - static_cast<std::byte*>(buffers_.input(0));
-  return inputs_[static_cast<std::size_t>(rank)] + from_first;
+Ceiling::Spot Ceiling::input(int rank, std::int64_t call) const {
+  return {rank, static_cast<std::byte*>(buffers_.input(call)) - static_cast<std::byte*>(buffers_.input(0))};
 }
 
-std::byte* Ceiling::output(const BenchCase& row, int rank, std::int64_t call) const {
+Ceiling::Spot Ceiling::output(const BenchCase& row, int rank, std::int64_t call) const {
   const auto from_input = static_cast<std::byte*>(buffers_.output(0)) - static_cast<std::byte*>(buffers_.input(0));
-  return input(rank, call) + (row.in_place ? 0 : from_input);
+  return {rank, input(rank, call).offset + (row.in_place ? 0 : from_input)};
 }
 
-void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
-  const Blocks blocks = Blocks::even(row.count, row.ranks);
-  const std::int64_t home = blocks.first(rank_) * size_of(row.dtype);
-  std::vector<const void*> from;
-  std::vector<void*> into;
-  for (int r = 0; r < row.ranks; ++r) from.push_back(input(r, call) + home);
-  if (row.what == Collective::reduce_scatter)
-    into.push_back(output(row, rank_, call) + (row.in_place ? home : 0));
-  else if (row.what == Collective::reduce)
-    into.push_back(output(row, row.root, call) + home);
+std::byte* Ceiling::mapped(const Spot& spot) const {
+  void* const first = spot.rank == rank_ ? buffers_.input(0) : reach_->map(spot.rank, inputs_[index(spot.rank)]);
+  return first ? static_cast<std::byte*>(first) + spot.offset : nullptr;
+}
+
+void Ceiling::copy(const Spot& into, const Spot& from, std::int64_t bytes) const {
+  std::byte* const to = mapped(into);
+  const std::byte* const source = mapped(from);
+  if (to == source) return;
+  if (to && source)
+    std::memcpy(to, source, index(bytes));
+  else if (to)
+    reach_->read(from.rank, inputs_[index(from.rank)] + static_cast<mapped::Location>(from.offset), to, bytes);
   else
-    for (int r = 0; r < row.ranks; ++r) into.push_back(output(row, r, call) + home);
+    reach_->write(into.rank, inputs_[index(into.rank)] + static_cast<mapped::Location>(into.offset), source, bytes);
+}
+
+// Sums in one pass if all data are mapped, and otherwise in segments, as a MappedOperation does.
+void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
+  constexpr std::int64_t segment = 128 << 10;
+  const Blocks blocks = Blocks::even(row.count, row.ranks);
+  const std::int64_t home = blocks.first(rank_) * size_of(row.dtype), bytes = blocks.count(rank_) * size_of(row.dtype);
+  std::vector<Spot> from, into;
+  const auto at = [&](Spot spot, std::int64_t offset) { return Spot{spot.rank, spot.offset + offset}; };
+  for (int r = 0; r < row.ranks; ++r) from.push_back(at(input(r, call), home));
+  if (row.what == Collective::reduce_scatter)
+    into.push_back(at(output(row, rank_, call), row.in_place ? home : 0));
+  else if (row.what == Collective::reduce)
+    into.push_back(at(output(row, row.root, call), home));
+  else
+    for (int r = 0; r < row.ranks; ++r) into.push_back(at(output(row, r, call), home));
+  const bool all_mapped = std::ranges::all_of(inputs_, [](mapped::Location location) { return location & mapped::is_mapped; });
+  if (!all_mapped) room_.resize(index(segment) * (from.size() + 1));
   const Redop op = row.op == Redop::avg ? Redop::sum : row.op;
-  reduce(op, row.dtype, std::span<void* const>(into), std::span<const void* const>(from), blocks.count(rank_));
+  for (std::int64_t first = 0; first < bytes; first += all_mapped ? bytes : segment) {
+    const std::int64_t here = all_mapped ? bytes : std::min(segment, bytes - first);
+    std::vector<const void*> sources;
+    std::vector<void*> targets;
+    for (std::size_t r = 0; r < from.size(); ++r) {
+      std::byte* const room = room_.data() + r * index(segment);
+      const Spot addend = at(from[r], first);
+      if (!mapped(addend)) reach_->read(addend.rank, inputs_[r] + static_cast<mapped::Location>(addend.offset), room, here);
+      sources.push_back(mapped(addend) ? mapped(addend) : room);
+    }
+    for (const Spot& target : into)
+      if (std::byte* const place = mapped(at(target, first))) targets.push_back(place);
+    if (targets.empty()) targets.push_back(room_.data() + from.size() * index(segment));
+    reduce(op, row.dtype, std::span<void* const>(targets), std::span<const void* const>(sources), here / size_of(row.dtype));
+    for (const Spot& target : into)
+      if (!mapped(target))
+        reach_->write(target.rank,
+                      inputs_[index(target.rank)] + static_cast<mapped::Location>(target.offset + first), targets[0], here);
+  }
 }
 
 void Ceiling::run(const BenchCase& row, std::int64_t call) const {
   const std::int64_t bytes = row.bytes(), block = bytes / row.ranks, home = rank_ * block;
-  const auto copy = [](std::byte* into, const std::byte* from, std::int64_t length) {
-    if (into != from) std::memcpy(into, from, static_cast<std::size_t>(length));
-  };
+  const auto part = [](Spot spot, std::int64_t offset) { return Spot{spot.rank, spot.offset + offset}; };
   switch (row.what) {
     case Collective::broadcast:
       if (rank_ != row.root) copy(input(rank_, call), input(row.root, call), bytes);
       return;
-    case Collective::scatter: return copy(output(row, rank_, call), input(row.root, call) + home, block);
-    case Collective::gather: return copy(output(row, row.root, call) + home, input(rank_, call), block);
+    case Collective::scatter: return copy(output(row, rank_, call), part(input(row.root, call), home), block);
+    case Collective::gather: return copy(part(output(row, row.root, call), home), input(rank_, call), block);
     case Collective::all_gather:
       for (int r = 0; r < row.ranks; ++r)
-        copy(output(row, rank_, call) + r * block, input(r, call) + (row.in_place ? r * block : 0), block);
+        copy(part(output(row, rank_, call), r * block), part(input(r, call), row.in_place ? r * block : 0), block);
       return;
     case Collective::all_to_all:
-      for (int r = 0; r < row.ranks; ++r) copy(output(row, rank_, call) + r * block, input(r, call) + home, block);
+      for (int r = 0; r < row.ranks; ++r)
+        copy(part(output(row, rank_, call), r * block), part(input(r, call), home), block);
       return;
     default: return sum(row, call);
   }

@@ -1,6 +1,7 @@
 // Class Ceiling executes only the loads and stores that every algorithm for a collective on mapped memory must make. All
 // ranks run at the same time, on the buffers of the benchmark, without flags or waits. The caller measures the time of these
-// loads and stores, which is the memory ceiling.
+// loads and stores, which is the memory ceiling. In ordinary memory, the kernel makes the loads and stores in other ranks'
+// memory; if it is not allowed to, there is no ceiling.
 //
 //   all_reduce                            each rank sums its block (1/p) of all inputs and writes the sum to all outputs
 //   reduce_scatter, reduce                the same, but the sum goes only to the rank's own output, or to the root's
@@ -11,6 +12,7 @@
 #pragma once
 #include <vector>
 
+#include "collectives/backends/mapped/reach.hpp"
 #include "collectives/call/communicator.hpp"
 #include "experiments/bench/buffers.hpp"
 #include "experiments/bench/cases.hpp"
@@ -26,13 +28,21 @@ class Ceiling {
   void run(const BenchCase& row, std::int64_t call) const;  // this rank's loads and stores of the i-th call
 
  private:
-  std::byte* input(int rank, std::int64_t call) const;
-  std::byte* output(const BenchCase& row, int rank, std::int64_t call) const;
+  struct Spot {  // bytes in the memory of a rank
+    int rank;
+    std::int64_t offset;  // from the rank's first input
+  };
+  Spot input(int rank, std::int64_t call) const;
+  Spot output(const BenchCase& row, int rank, std::int64_t call) const;
+  std::byte* mapped(const Spot& spot) const;  // null if this process cannot access it
+  void copy(const Spot& into, const Spot& from, std::int64_t bytes) const;
   void sum(const BenchCase& row, std::int64_t call) const;
 
   const Buffers& buffers_;
   int rank_;
-  std::vector<std::byte*> inputs_;  // each rank's first input, as mapped into this process; empty if any is not mapped
+  const mapped::Reach* reach_ = nullptr;
+  std::vector<mapped::Location> inputs_;  // each rank's first input; empty if it cannot be reached
+  mutable std::vector<std::byte> room_;   // one segment of each addend of a sum, and of the sum
 };
 
 }  // namespace chorale::bench

@@ -1,7 +1,8 @@
 // Implements Reach (reach.hpp): ranks of one host access each other's memory. Each rank has an arena, which is memory that
-// all other ranks map. If the system allows it, a rank can also read ordinary memory of another rank by process_vm_readv. A
-// rank alone cannot test process_vm_readv on other processes. So the rank tests process_vm_readv on its own process. The
-// rank also reads Yama's ptrace_scope, which says whether the kernel allows process_vm_readv on other processes.
+// all other ranks map. If the system allows it, the kernel also copies from and to ordinary memory of another rank
+// (process_vm_readv, process_vm_writev). A rank alone cannot test these calls on other processes. So the rank tests them on
+// its own process. The rank also reads Yama's ptrace_scope, which says whether the kernel allows the calls on other
+// processes.
 #include "collectives/backends/mapped/shared_reach.hpp"
 
 #include <fmt/format.h>
@@ -115,11 +116,13 @@ class SharedReach final : public Reach {
 
 // With ptrace_scope 1, a process may read only its child processes, unless the target process allows other readers by prctl.
 // Chorale's ranks call prctl.
-DirectReads direct_reads() {
+KernelCopies kernel_copies() {
   char from = 'x', to = 0;
   const iovec local{&to, 1}, remote{&from, 1};
   if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1)
     return {false, fmt::format("no process_vm_readv ({})", std::strerror(errno))};
+  if (process_vm_writev(getpid(), &local, 1, &remote, 1, 0) != 1)
+    return {false, fmt::format("no process_vm_writev ({})", std::strerror(errno))};
   const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
   if (scope.empty() || scope == "0") return {true, "process_vm_readv"};
   if (scope == "1") return {true, "process_vm_readv after prctl"};
@@ -129,7 +132,7 @@ DirectReads direct_reads() {
 std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host) {
   // All ranks must use the same method. So if one rank is not allowed to read its peers' memory, no rank reads its peers'
   // memory.
-  const bool all_can = mpi::ranks_where(host.world(), !direct_reads().work).empty();
+  const bool all_can = mpi::ranks_where(host.world(), !kernel_copies().work).empty();
   return std::make_unique<SharedReach>(host, all_can);
 }
 

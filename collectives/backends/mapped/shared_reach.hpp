@@ -8,11 +8,11 @@
 
 namespace chorale::mapped {
 
-struct DirectReads {
+struct KernelCopies {
   bool work = false;
   std::string detail;  // the system call that works, or the reason why it does not work
 };
-DirectReads direct_reads();  // whether this process can read ordinary memory of other processes
+KernelCopies kernel_copies();  // whether the kernel copies from and to ordinary memory of other processes
 
 std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host);  // collective among the ranks of one host
 
