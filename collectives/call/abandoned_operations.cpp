@@ -26,14 +26,15 @@ void AbandonedOperations::cancel() noexcept {
   for (const auto& operation : operations_) operation->abandon();
 }
 
-void AbandonedOperations::let_go(Group& group, Clock& clock, const std::string& why) noexcept {
+void AbandonedOperations::let_go(Group& group, Clock& clock, const std::string& why,
+                                 const std::function<bool()>& lost) noexcept {
   constexpr double writers_seconds = 30, readers_seconds = 5, pause_seconds = 1e-3;
   cancel();
   group.poison(why);
   // A peer might have begun a call just before this rank abandoned the call. The pause gives the peer's store time to become
   // visible to this rank.
   if (!operations_.empty()) clock.sleep(pause_seconds);
-  if (!comes_true([&] { return !any(&Operation::may_be_written); }, clock, writers_seconds)) {
+  if (!comes_true([&] { return lost() || !any(&Operation::may_be_written); }, clock, writers_seconds)) {
     fmt::print(stderr,
                "error: {}\n  this rank gave up, and after {} s a peer may still write to the buffers of its calls\n"
                "  fix that error; this rank ends because its memory is not safe\n",
@@ -42,7 +43,7 @@ void AbandonedOperations::let_go(Group& group, Clock& clock, const std::string& 
     std::_Exit(static_cast<int>(Exit::runtime));
   }
   group.close();
-  comes_true([&] { return !any(&Operation::may_be_read); }, clock, readers_seconds);
+  comes_true([&] { return lost() || !any(&Operation::may_be_read); }, clock, readers_seconds);
 }
 
 bool AbandonedOperations::any(bool (Operation::*question)() noexcept) noexcept {

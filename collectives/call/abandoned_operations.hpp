@@ -14,6 +14,7 @@
 // way. If a peer can still write to a buffer after 30 s, this rank ends its process. Ending the job is better than
 // corrupting memory. A late read by a peer is harmless, because the peer's call has failed too.
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -27,8 +28,9 @@ class AbandonedOperations {
   ~AbandonedOperations();  // leaks operations with memory that peers can still access
   void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
   void cancel() noexcept;  // runs only the step "abandon"; used by a rank that ends immediately
-  // Runs all steps of the picture at the top of this file.
-  void let_go(Group& group, Clock& clock, const std::string& why) noexcept;
+  // Runs all steps of the picture at the top of this file. If `lost` becomes true, a peer is dead and this rank is about to
+  // end, so the waits end too.
+  void let_go(Group& group, Clock& clock, const std::string& why, const std::function<bool()>& lost) noexcept;
 
  private:
   bool any(bool (Operation::*question)() noexcept) noexcept;  // whether `question` returns true for at least one operation

@@ -243,8 +243,10 @@ void Communicator::State::give_up(const std::exception& error) noexcept {
       call->trouble = std::current_exception();
     }
   // If the run is lost, the guard processes have told all ranks to end.
-  if (engine->flight() && engine->flight()->lost()) return abandoned_.cancel();
-  abandoned_.let_go(*group, engine->clock(), gave_up_);
+  const Flight* const flight = engine->flight();
+  const auto lost = [&] { return flight && flight->lost(); };
+  if (lost()) return abandoned_.cancel();
+  abandoned_.let_go(*group, engine->clock(), gave_up_, lost);
 }
 
 int Communicator::State::launched_rank(int member) const {

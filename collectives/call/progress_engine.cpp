@@ -14,6 +14,7 @@ namespace {
 // hangs. If the guard dies, a wait ends after this time or after the wait's own limit, whichever is longer.
 constexpr double unguarded_seconds = 600;
 
+// Longer than the time for which the scheduler lets a neighbor run on the core of the awaited rank.
 constexpr double spin_seconds = 0.01;
 
 }  // namespace

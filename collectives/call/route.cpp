@@ -112,7 +112,8 @@ Routes::Arguments Routes::arguments_of(const Call& call) const {
 }
 
 const std::shared_ptr<Route>* Routes::repeated(const Call& call) const {
-  if (!remembered_ || !call.counts.empty() || *remembered_ != arguments_of(call)) return nullptr;
+  const bool has_counts = !call.counts.empty() || !call.taken.empty() || !call.everybodys.empty();
+  if (!remembered_ || has_counts || *remembered_ != arguments_of(call)) return nullptr;
   return &remembered_route_;
 }
 

@@ -64,7 +64,8 @@ void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
     into.push_back(at(output(row, row.root, call), home));
   else
     for (int r = 0; r < row.ranks; ++r) into.push_back(at(output(row, r, call), home));
-  const bool all_mapped = std::ranges::all_of(inputs_, [](mapped::Location location) { return location & mapped::is_mapped; });
+  const bool all_mapped =
+      std::ranges::all_of(inputs_, [](mapped::Location location) { return location & mapped::is_mapped; });
   if (!all_mapped) room_.resize(index(segment) * (from.size() + 1));
   const Redop op = row.op == Redop::avg ? Redop::sum : row.op;
   for (std::int64_t first = 0; first < bytes; first += all_mapped ? bytes : segment) {
@@ -72,10 +73,13 @@ void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
     std::vector<const void*> sources;
     std::vector<void*> targets;
     for (std::size_t r = 0; r < from.size(); ++r) {
-      std::byte* const room = room_.data() + r * index(segment);
       const Spot addend = at(from[r], first);
-      if (!mapped(addend)) reach_->read(addend.rank, inputs_[r] + static_cast<mapped::Location>(addend.offset), room, here);
-      sources.push_back(mapped(addend) ? mapped(addend) : room);
+      std::byte* source = mapped(addend);
+      if (!source) {
+        source = room_.data() + r * index(segment);
+        reach_->read(addend.rank, inputs_[r] + static_cast<mapped::Location>(addend.offset), source, here);
+      }
+      sources.push_back(source);
     }
     for (const Spot& target : into)
       if (std::byte* const place = mapped(at(target, first))) targets.push_back(place);
@@ -83,8 +87,8 @@ void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
     reduce(op, row.dtype, std::span<void* const>(targets), std::span<const void* const>(sources), here / size_of(row.dtype));
     for (const Spot& target : into)
       if (!mapped(target))
-        reach_->write(target.rank,
-                      inputs_[index(target.rank)] + static_cast<mapped::Location>(target.offset + first), targets[0], here);
+        reach_->write(target.rank, inputs_[index(target.rank)] + static_cast<mapped::Location>(target.offset + first),
+                      targets[0], here);
   }
 }
 
@@ -102,8 +106,7 @@ void Ceiling::run(const BenchCase& row, std::int64_t call) const {
         copy(part(output(row, rank_, call), r * block), part(input(r, call), row.in_place ? r * block : 0), block);
       return;
     case Collective::all_to_all:
-      for (int r = 0; r < row.ranks; ++r)
-        copy(part(output(row, rank_, call), r * block), part(input(r, call), home), block);
+      for (int r = 0; r < row.ranks; ++r) copy(part(output(row, rank_, call), r * block), part(input(r, call), home), block);
       return;
     default: return sum(row, call);
   }

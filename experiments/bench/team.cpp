@@ -10,8 +10,15 @@ namespace chorale::bench {
 
 bool BenchTeam::any(bool mine) { return broadcast(std::ranges::count(gather({mine ? 1.0 : 0.0}), 1.0) > 0 ? 1 : 0) > 0; }
 
+ProcessTeam::ProcessTeam(const mpi::Runtime& runtime)
+    : runtime_(runtime), crowded_(runtime.size() > static_cast<int>(allowed_cpus().size())) {}
+
+// A rank that yields can leave the barrier long after the others, and the measured time would include this delay. If there
+// are more ranks than cores, a rank must yield.
 void ProcessTeam::barrier() {
-  mpi::polling_barrier(runtime_.world(), [] {});
+  mpi::polling_barrier(runtime_.world(), [this] {
+    if (crowded_) sched_yield();
+  });
 }
 
 std::vector<double> ProcessTeam::gather(const std::vector<double>& mine) {

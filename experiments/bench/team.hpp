@@ -23,7 +23,7 @@ class BenchTeam {
 
 class ProcessTeam final : public BenchTeam {
  public:
-  explicit ProcessTeam(const mpi::Runtime& runtime) : runtime_(runtime) {}
+  explicit ProcessTeam(const mpi::Runtime& runtime);
   int rank() const override { return runtime_.rank(); }
   int size() const override { return runtime_.size(); }
   void barrier() override;
@@ -32,6 +32,7 @@ class ProcessTeam final : public BenchTeam {
 
  private:
   const mpi::Runtime& runtime_;
+  const bool crowded_;
 };
 
 // The state that the threads of a team share.

@@ -83,6 +83,7 @@ def contestants(options):
     sizes = ["-b", options.begin, "-e", options.end, "-f", str(options.factor)]
     common = [*options.ops, *sizes, "--cache", options.cache, "--format", "json", "--check", str(options.check)]
     launchers["openmpi"][2] = options.bind
+    launchers["mpich"][1:] = ["-bind-to", "core"] if options.bind == "core" else []
     for backend in options.backends.split(","):
         yield backend, True, [*launchers["openmpi"], "-n", str(options.ranks), programs["openmpi"], "bench", *common,
                               "--backend", backend, "--algorithm", options.algorithm, "--memory", options.memory]

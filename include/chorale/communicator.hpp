@@ -133,7 +133,8 @@ class Communicator {
   // outlive this communicator and the groups that split() makes from this communicator. Check the algorithm with find_flaw
   // first, because calls run it unchecked.
   void choose(const Algorithm& own, int chunks = 1);
-  void check_calls(bool on);  // whether ranks compare their calls; on by default
+  // Whether ranks compare their calls; on by default. All ranks of the group must switch before the same call.
+  void check_calls(bool on);
   // For benchmarks. If `on` is true, run() executes a native collective by MPI's blocking function, such as MPI_Allreduce.
   // The blocking function makes no progress on Chorale's other calls. By default, run() uses the nonblocking function, such
   // as MPI_Iallreduce. Turn this option on for all ranks or for none. While the option is on, call native collectives by

@@ -24,12 +24,11 @@ struct Waiting {
   Clock& clock;
   double timeout_seconds = 60;
   int spins = 2000;  // set to 0 if there are more ranks than cores, because a spinning rank delays the peer it waits for
-  // For how long a wait spins if nothing moves, after the first `spins` polls. It is longer than the time for which the
-  // scheduler lets a neighbor run on the core of the awaited rank.
+  // For how long a wait spins if nothing moves, after the first `spins` polls.
   double spin_seconds = 0;
   int yields = 200;
   std::function<void()> on_idle = {};  // called at each sleep; can throw to end the wait, for example after a peer died
-  // Returns a counter of the progress made by polling. If the counter changes, the wait yields again and gets a new
+  // Returns a counter of the progress made by polling. If the counter changes, the wait spins again and gets a new
   // deadline.
   std::function<std::uint64_t()> moved = {};
   // Returns a counter that a watcher of this wait, such as the guard process, increments. If the counter changes, the wait

@@ -23,6 +23,33 @@ TEST_CASE("a wait whose condition soon holds never reads the clock") {
   CHECK(polls == 1500);
 }
 
+namespace {
+
+struct Ticking final : VirtualClock {  // each look at the clock takes a millisecond
+  double seconds() const override { return now += 1e-3; }
+  void sleep(double) override { ++sleeps; }
+  mutable double now = 0;
+  int sleeps = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a rank that has a core spins for a while after the last progress, and only then sleeps") {
+  int polls = 0;
+  Ticking clock;
+  wait_until([&] { return ++polls == 40; }, {.clock = clock, .spins = 0, .spin_seconds = 0.05, .yields = 0}, "a poll");
+  CHECK(clock.sleeps == 0);
+  polls = 0;
+  wait_until([&] { return ++polls == 80; }, {.clock = clock, .spins = 0, .spin_seconds = 0.05, .yields = 0}, "a poll");
+  CHECK(clock.sleeps >= 28);
+  CHECK(clock.sleeps <= 31);
+  clock.sleeps = polls = 0;
+  const auto moved = [&] { return static_cast<std::uint64_t>(polls / 40); };
+  wait_until([&] { return ++polls == 80; }, {.clock = clock, .spins = 0, .spin_seconds = 0.05, .yields = 0, .moved = moved},
+             "a poll that moves");
+  CHECK(clock.sleeps == 0);
+}
+
 TEST_CASE("waiting spins, then yields, then sleeps, at most 200 µs each time") {
   VirtualClock clock;
   int polls = 0, idles = 0;

@@ -53,11 +53,11 @@ def files_of(pids, folder):
 
 
 class Killed(unittest.TestCase):
-    def kill_in_flight(self, backend, victim_of):
+    def kill_in_flight(self, backend, victim_of, **environment):
         """Starts ranks that run all_reduces in an endless loop, kills one rank, and waits for the rest. No rank is allowed
         to continue, and no file is allowed to remain."""
         with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "TEST_BACKEND": backend, "TMPDIR": folder,
+            environment = {**os.environ, **environment, "TEST_BACKEND": backend, "TMPDIR": folder,
                            "OMPI_MCA_btl_vader_backing_directory": folder}
             job = spawn([*launch, "-n", "3", tests_run, "[.endless-collectives]"], stdout=subprocess.PIPE,
                         stderr=subprocess.DEVNULL, env=environment)
@@ -88,6 +88,11 @@ class Killed(unittest.TestCase):
             for name, victim_of in (("rank", lambda job, ranks: ranks[1]), ("launcher", lambda job, ranks: job.pid)):
                 with self.subTest(backend=backend, killed=name):
                     self.kill_in_flight(backend, victim_of)
+
+    def test_a_rank_that_dies_while_the_kernel_copies_its_memory_ends_the_run(self):
+        began = time.monotonic()
+        self.kill_in_flight("shm", lambda job, ranks: ranks[1], TEST_MEMORY="heap")
+        self.assertLess(time.monotonic() - began, limit)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ bool EagerOperation::enter() {
   slot_ = &group_.own().slot[run_.sequence % slots];
   tag_ = tag_of(run_.sequence) | (run_.history & (tag_of(1) - 1));
   store_release(slot_->history, run_.history);
-  store_release(slot_->word, tag_of(run_.sequence));
   group_.say(*slot_, plan_);
+  store_release(slot_->word, tag_of(run_.sequence));
   place_[static_cast<int>(Place::input)] = static_cast<std::byte*>(run_.input);
   place_[static_cast<int>(Place::output)] = static_cast<std::byte*>(run_.output);
   for (Task& task : tasks_) task.done = false;
@@ -123,7 +123,8 @@ void EagerOperation::examine() {
 }
 
 int EagerOperation::awaits() {
-  if (!running_ || !entered_) return -1;
+  if (!running_) return -1;
+  if (!entered_) return group_.slowest();
   for (const Task& task : tasks_)
     for (std::size_t a = task.first_arrival; !task.done && a < task.first_arrival + task.arrivals; ++a) {
       const Arrival& arrival = arrivals_[a];

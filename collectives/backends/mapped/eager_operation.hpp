@@ -9,11 +9,12 @@
 //   - Only the owner writes to its cells. In call s, the owner writes to the cells of slot s modulo 8.
 //   - The owner writes to the cells of call s only after all members have finished call s − 8 (MappedGroup::may_enter). So
 //     no reader still needs the earlier contents.
-//   - The tag of a cell is written after its data, and no earlier use of the cell had this tag. It has the number of the
+//   - The tag of a cell is written after its data, and none of the 2³² calls before had this tag. It has the number of the
 //     call and half of the hash of all calls so far. So if two ranks make different calls, they do not take each other's
 //     data for their own: both wait, and examine() names the calls.
 //
-// tests/collectives/backends/cells_test.cpp explores every order of loads and stores of a few ranks.
+// tests/collectives/backends/cells_test.cpp explores a model of this protocol: every order of the loads and stores of a few
+// ranks.
 #pragma once
 #include "collectives/backends/mapped/group.hpp"
 #include "collectives/backends/mapped/program.hpp"

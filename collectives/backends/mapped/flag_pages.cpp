@@ -15,8 +15,8 @@ Buffer FlagPages::create(int members) {
   });
   require(flag_page_bytes(members) <= Arena::kept_bytes, "{} ranks of one host are too many for a flag page", members);
   Buffer page = reach_->memory().allocate(flag_page_bytes(members), Category::comm);
-  // Initializes only flag words and counters, because only these values can be read by peers before the owner writes them.
-  // So most memory pages of the flag page stay untouched.
+  // Initializes only flag words, tags and counters, because only these values can be read by peers before the owner writes
+  // them.
   auto* fresh = static_cast<FlagPage*>(page.data());
   store_release(fresh->finished, 0);
   store_release(fresh->poisoned, 0);

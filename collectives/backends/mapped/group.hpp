@@ -26,6 +26,7 @@ class MappedGroup final : public Group {
   FlagPage& own() const { return *static_cast<FlagPage*>(page_.data()); }
   FlagPage* page_of(int rank);             // null if the other rank of a pair has not created its flag page yet
   bool may_enter(std::uint64_t sequence);  // whether all members have finished the previous call in the slot of this call
+  int slowest();                           // the member that has finished the fewest calls
   void finished(std::uint64_t sequence);   // shows peers that this rank has finished this call
   void say(Slot& slot, const Plan& plan);  // writes a description of the plan's call to the slot
   bool is_at(int rank, std::uint64_t sequence);  // whether `rank` may still access other ranks' buffers in this call

@@ -151,7 +151,7 @@ void MappedOperation::perform(const Action& action) {
   }
 }
 
-// A sum has already written the data that it forwards (sum()).
+// If the data are a sum (`forwards`), sum() has already written them to the stage.
 void MappedOperation::send(const Action& action) {
   const Spot& spot = action.from[0];
   const std::int64_t bytes = action.count * element_;
@@ -273,7 +273,8 @@ void MappedOperation::examine() {
 }
 
 int MappedOperation::awaits() {
-  if (!running_ || !entered_) return -1;
+  if (!running_) return -1;
+  if (!entered_) return group_.slowest();
   for (std::size_t a = first_open_; a < program_.actions.size(); ++a)
     if (!done_[a])
       if (const int rank = awaited_by(program_.actions[a]); rank >= 0) return rank;

@@ -203,8 +203,8 @@ class Compiler {
   // merge_sends(). merge_sends() decides which data are written by senders.
   void finish(int s) {
     Action& action = program_.actions[index(s)];
-    action.shown = action.kind == Kind::send || (receives(schedule().steps[index(s)]) && !eager_);
     if (eager_) return;
+    action.shown = action.kind == Kind::send || receives(schedule().steps[index(s)]);
     for (const int before : action.after)
       for (const MappedMessage& message : outgoing_[index(rank_)][index(before)]) action.readers.push_back(reader(message));
     for (const MappedMessage& message : outgoing_[index(rank_)][index(s)]) program_.at_the_end.push_back(reader(message));

@@ -8,8 +8,8 @@
 //   recv_reduce, then send   also writes the sum to the receivers' memory, in the same pass; the recv only waits
 //   put                      writes to the receiver's memory; the recv only waits; for senders that would be idle
 //
-// If a step waits for a send of the same rank, the step waits until the receivers have read the sent data. If the sent data
-// were staged (copied to the sender's stage), the step need not wait.
+// If a step waits for a send of the same rank, the step waits until the receivers have read the sent data. In an eager
+// program, the step does not wait, because the sent data were copied to cells.
 #pragma once
 #include <limits>
 #include <vector>
@@ -22,7 +22,8 @@ namespace chorale::mapped {
 struct Event {
   int rank;
   int step;
-  // The elements that this rank writes to the memory of `rank` if it can. If it does, there is no wait. 0: `rank` reads.
+  // The number of elements that this rank itself writes to the memory of `rank`, if it can access this memory; then there
+  // is no wait. 0 if `rank` reads them.
   std::int64_t written = 0;
 };
 

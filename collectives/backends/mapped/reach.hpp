@@ -27,7 +27,8 @@ class Reach {
   virtual Allocator& memory() = 0;
 
   // Messages of up to this size from ordinary buffers are staged. Up to this size, the copy to the stage takes less time
-  // than a copy by the kernel, which must pin the pages of the buffer.
+  // than a copy by the kernel, which must pin the pages of the buffer. The value must be equal on all ranks. It is read when
+  // an operation is prepared.
   std::int64_t staged_up_to = 2 << 10;
 
   // Calls whose data exceed the last-level cache use non-temporal stores. The cache size is read from the system only once,

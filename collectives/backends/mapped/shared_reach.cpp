@@ -1,8 +1,8 @@
 // Implements Reach (reach.hpp): ranks of one host access each other's memory. Each rank has an arena, which is memory that
 // all other ranks map. If the system allows it, the kernel also copies from and to ordinary memory of another rank
-// (process_vm_readv, process_vm_writev). A rank alone cannot test these calls on other processes. So the rank tests them on
-// its own process. The rank also reads Yama's ptrace_scope, which says whether the kernel allows the calls on other
-// processes.
+// (process_vm_readv, process_vm_writev). Ranks try these calls on each other when they
+// open the reach. A process alone (`chorale info`) tries them on itself, and reads Yama's ptrace_scope, which says whether
+// the kernel allows the calls on other processes.
 #include "collectives/backends/mapped/shared_reach.hpp"
 
 #include <fmt/format.h>
@@ -43,26 +43,36 @@ std::int64_t arena_bytes(const mpi::Runtime& host) {
   return least;
 }
 
+// Whether the kernel copies from and to the byte at this address of another process.
+bool can_copy(pid_t process, std::int64_t address) {
+  char byte = 0;
+  const iovec local{&byte, 1}, remote{std::bit_cast<void*>(address), 1};
+  return process_vm_readv(process, &local, 1, &remote, 1, 0) == 1 &&
+         process_vm_writev(process, &local, 1, &remote, 1, 0) == 1;
+}
+
 // Peers map a rank's arena and find data in the arena by offset. Memory outside the arena is ordinary memory. A peer can
 // read ordinary memory only through the kernel.
 class SharedReach final : public Reach {
  public:
-  SharedReach(const mpi::Runtime& runtime, bool has_kernel_copies)
-      : arena_(arena_bytes(runtime)),
-        allocator_(arena_, ledger_),
-        has_kernel_copies_(has_kernel_copies),
-        rank_(runtime.rank()) {
+  explicit SharedReach(const mpi::Runtime& runtime)
+      : arena_(arena_bytes(runtime)), allocator_(arena_, ledger_), rank_(runtime.rank()) {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // lets peers read this process's memory; has no effect if Yama is off
-    const std::int64_t mine[3] = {getpid(), arena_.file(), arena_.mapping().bytes()};
-    std::vector<std::int64_t> all(3 * static_cast<std::size_t>(runtime.size()));
+    const std::int64_t mine[] = {getpid(), arena_.file(), arena_.mapping().bytes(), std::bit_cast<std::int64_t>(&probe_)};
+    constexpr int numbers = std::size(mine);
+    std::vector<std::int64_t> all(std::size(mine) * static_cast<std::size_t>(runtime.size()));
     mpi::polling_barrier(runtime.world());
-    mpi::check(PMPI_Allgather(mine, 3, MPI_INT64_T, all.data(), 3, MPI_INT64_T, runtime.world()));
+    mpi::check(PMPI_Allgather(mine, numbers, MPI_INT64_T, all.data(), numbers, MPI_INT64_T, runtime.world()));
     for (int r = 0; r < runtime.size(); ++r) {
-      const auto* theirs = &all[3 * static_cast<std::size_t>(r)];
+      const auto* theirs = &all[std::size(mine) * static_cast<std::size_t>(r)];
       processes_.push_back(static_cast<pid_t>(theirs[0]));
       views_.push_back(r == rank_ ? Mapping()
                                   : Arena::of_process(processes_.back(), static_cast<int>(theirs[1]), theirs[2]));
     }
+    // All ranks must use the same method. So if one rank cannot copy, no rank does.
+    const std::size_t next = static_cast<std::size_t>((rank_ + 1) % runtime.size());
+    const bool copies = kernel_copies().work && can_copy(processes_[next], all[std::size(mine) * next + 3]);
+    has_kernel_copies_ = mpi::ranks_where(runtime.world(), !copies).empty();
   }
 
   Location locate(const void* mine) const override {
@@ -93,10 +103,11 @@ class SharedReach final : public Reach {
       const iovec remote{std::bit_cast<void*>(theirs), static_cast<std::size_t>(bytes)};
       const ssize_t copied = copy(processes_[static_cast<std::size_t>(rank)], &local, 1, &remote, 1, 0);
       if (copied <= 0)
-        throw Error(Exit::runtime, fmt::format("rank {}'s memory cannot be accessed", rank),
-                    fmt::format("{} of {} bytes: {}", copy == process_vm_readv ? "process_vm_readv" : "process_vm_writev",
-                                bytes, std::strerror(errno)),
-                    "check that this rank is still alive, or allocate the buffers in symmetric memory");
+        throw Consequence(
+            fmt::format("rank {}'s memory cannot be accessed", rank),
+            fmt::format("{} of {} bytes: {}", copy == process_vm_readv ? "process_vm_readv" : "process_vm_writev", bytes,
+                        std::strerror(errno)),
+            "check that this rank is still alive, or allocate the buffers in symmetric memory");
       mine += copied;
       theirs += static_cast<Location>(copied);
       bytes -= copied;
@@ -106,7 +117,8 @@ class SharedReach final : public Reach {
   Arena arena_;
   Ledger ledger_;
   Allocator allocator_;
-  bool has_kernel_copies_;
+  char probe_ = 0;  // other ranks read and write this byte to find out whether the kernel copies
+  bool has_kernel_copies_ = false;
   int rank_;
   std::vector<pid_t> processes_;
   std::vector<Mapping> views_;
@@ -114,7 +126,7 @@ class SharedReach final : public Reach {
 
 }  // namespace
 
-// With ptrace_scope 1, a process may read only its child processes, unless the target process allows other readers by prctl.
+// With ptrace_scope 1, a process may access only its child processes, unless the target process allows others by prctl.
 // Chorale's ranks call prctl.
 KernelCopies kernel_copies() {
   char from = 'x', to = 0;
@@ -129,11 +141,6 @@ KernelCopies kernel_copies() {
   return {false, "no process_vm_readv (ptrace_scope " + scope + ")"};
 }
 
-std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host) {
-  // All ranks must use the same method. So if one rank is not allowed to read its peers' memory, no rank reads its peers'
-  // memory.
-  const bool all_can = mpi::ranks_where(host.world(), !kernel_copies().work).empty();
-  return std::make_unique<SharedReach>(host, all_can);
-}
+std::unique_ptr<Reach> open_shared_reach(const mpi::Runtime& host) { return std::make_unique<SharedReach>(host); }
 
 }  // namespace chorale::mapped

@@ -44,9 +44,9 @@ TEST_CASE("results are right whichever messages are staged and whichever ranks h
     Host host(staged_up_to);
     Communicator& c = host.c;
     for (const Algorithm& algorithm : all_algorithms())
-      for (const std::int64_t bytes : {9000, 21001}) {
+      for (const bool in_place : {false, true}) {
+        const std::int64_t bytes = 40'000 + 8 * static_cast<std::int64_t>(turn % 7);  // too many for cells
         const DType dtype = all_dtypes[++turn % std::size(all_dtypes)];
-        const bool in_place = turn % 2 == 0;
         const Problem problem = problem_for(c, algorithm.what, bytes / size_of(dtype) / c.size() * c.size(), turn, in_place);
         if (!fits(algorithm, problem) || algorithm.what == Collective::barrier) continue;
         c.choose(algorithm.what, algorithm.name, turn % 5 == 0 ? 20 : 1 + static_cast<int>(turn % 2));
