@@ -181,8 +181,9 @@ double predict_mapped(const std::vector<Schedule>& ranks, std::int64_t element_b
     touched += own.bytes_touched;
     most_reduced = std::max(most_reduced, own.bytes_reduced);
   }
-  const double beta = touched <= bytes_in_caches ? price.beta * cached_share : price.beta;
-  return find_rounds(ranks).count * price.alpha + static_cast<double>(touched) * beta +
+  const std::int64_t cached = std::min(touched, bytes_in_caches);
+  const double at_full_price = static_cast<double>(touched - cached) + cached_share * static_cast<double>(cached);
+  return find_rounds(ranks).count * price.alpha + at_full_price * price.beta +
          static_cast<double>(most_reduced) * price.gamma;
 }
 

@@ -45,9 +45,9 @@ Timeline simulate(const std::vector<Schedule>& ranks, std::int64_t element_bytes
 double predict(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);
 
 // Predicts the time on mapped memory, where ranks read each other's memory and share the memory bandwidth. A round costs α.
-// Each byte that any rank loads or stores costs β; copies count too. If there are few such bytes, they stay in the caches of
-// the cores and cost a share of β. Each byte that is reduced by the rank with the most reductions costs γ. The reductions of
-// the other ranks are ignored, because they run in parallel.
+// Each byte that any rank loads or stores costs β; copies count too. The first bytes stay in the caches of the cores and
+// cost a share of β. Each byte that is reduced by the rank with the most reductions costs γ. The reductions of the other
+// ranks are ignored, because they run in parallel.
 inline constexpr std::int64_t bytes_in_caches = 256 << 10;
 inline constexpr double cached_share = 0.25;
 double predict_mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price);

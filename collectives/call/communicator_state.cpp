@@ -75,11 +75,10 @@ Call Communicator::State::used(Call call) const {
 void Communicator::State::run(const Call& given) try {
   refuse_after_giving_up();
   if (!is_ours_)
-    if (const std::shared_ptr<Route>* const route = routes.repeated(given))
-      return run(*route, given.input.data, given.output.data);
+    if (Route* const route = routes.repeated(given)) return run(*route, given.input.data, given.output.data);
   const Call call = used(given);
   if (awaits_input(call)) return Request(launch(call)).wait();
-  const std::shared_ptr<Route>& route = route_of(call);
+  Route& route = *route_of(call);
   const bool uses_both = call.input.data == given.input.data && call.output.data == given.output.data;
   if (!is_ours_ && uses_both) routes.remember(given);
   run(route, call.input.data, call.output.data);
@@ -89,9 +88,9 @@ void Communicator::State::run(const Call& given) try {
 }
 
 // A blocking call keeps its route alive without a reference count, because no other call is planned meanwhile.
-void Communicator::State::run(const std::shared_ptr<Route>& route, void* input, void* output) {
+void Communicator::State::run(Route& route, void* input, void* output) {
   Request::PendingCall pending{.group = this,
-                               .route = std::shared_ptr<Route>(std::shared_ptr<Route>(), route.get()),
+                               .route = std::shared_ptr<Route>(std::shared_ptr<Route>(), &route),
                                .blocking = native_blocks && queue_.empty()};
   struct Forgotten {
     Request::PendingCall& pending;

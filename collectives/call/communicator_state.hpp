@@ -38,7 +38,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   int launched_rank(int member) const;  // the member's rank number among all launched ranks
 
   void run(const Call& call);
-  void run(const std::shared_ptr<Route>& route, void* input, void* output);  // `input` is the address that the call uses
+  void run(Route& route, void* input, void* output);
   void run_ours(const Call& call);
   Request::PendingCall* launch(const Call& call, std::shared_ptr<State> parent = nullptr);
   void move(Request::PendingCall& call);               // makes progress without waiting; stores an error in `call`

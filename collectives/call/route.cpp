@@ -111,10 +111,10 @@ Routes::Arguments Routes::arguments_of(const Call& call) const {
           {call.input.data != nullptr, call.output.data != nullptr}};
 }
 
-const std::shared_ptr<Route>* Routes::repeated(const Call& call) const {
+Route* Routes::repeated(const Call& call) const {
   const bool has_counts = !call.counts.empty() || !call.taken.empty() || !call.everybodys.empty();
   if (!remembered_ || has_counts || *remembered_ != arguments_of(call)) return nullptr;
-  return &remembered_route_;
+  return remembered_route_.get();
 }
 
 void Routes::remember(const Call& call) {

@@ -41,8 +41,8 @@ class Routes {
 
   // Returns the route of the remembered call if `call` differs from that call only in the addresses of its buffers.
   // Otherwise returns null. A remembered call has no counts, and its arguments have been checked.
-  const std::shared_ptr<Route>* repeated(const Call& call) const;
-  void remember(const Call& call);  // remembers the call of the newest of()
+  Route* repeated(const Call& call) const;
+  void remember(const Call& call);  // `call` is the call for which of() was called last
 
   // Settings for new routes. Call `forget` after changing a setting.
   RequestedAlgorithms chosen;

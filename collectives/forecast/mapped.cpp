@@ -31,7 +31,8 @@ class MappedCall {
     const double bytes = static_cast<double>(action.count) * element_;
     double seconds = prices_.step;
     for (const mapped::Spot& from : action.from)
-      if (eager_ && from.staged >= 0) seconds += bytes * prices_.copy;
+      if (eager_ && from.staged >= 0 && action.kind != Kind::send) seconds += bytes * prices_.copy;
+    if (eager_) seconds += static_cast<double>(action.fill_count) * element_ * prices_.copy;
     if (action.kind != Kind::send && !action.written)
       seconds += bytes * static_cast<double>(action.from.size() - 1) * prices_.sum;
     const int work = graph_.add(r, seconds);

@@ -21,7 +21,10 @@ struct alignas(64) EagerCell {
 };
 static_assert(sizeof(EagerCell) == 64);
 
-constexpr std::int64_t cells_of(std::int64_t bytes) { return (bytes + EagerCell::data_bytes - 1) / EagerCell::data_bytes; }
+// The number of cells that hold `bytes` bytes from position `first` on, counted in data bytes from the first cell.
+constexpr std::int64_t cells_of(std::int64_t first, std::int64_t bytes) {
+  return (first % EagerCell::data_bytes + bytes + EagerCell::data_bytes - 1) / EagerCell::data_bytes;
+}
 
 inline void fill(EagerCell& cell, const std::byte* from, std::int64_t bytes, std::uint64_t tag) {
   if (bytes >= EagerCell::data_bytes)
@@ -40,18 +43,19 @@ inline bool is_filled(const EagerCell& cell, std::uint64_t tag) {
   return std::atomic_ref(const_cast<std::uint64_t&>(cell.tag)).load(std::memory_order_acquire) == tag;
 }
 
-// Copies those cells of a message that have arrived. `done` is the number of bytes copied so far. Returns whether the
-// message is complete.
-inline bool take_cells(const EagerCell* cells, std::byte* into, std::int64_t bytes, std::int64_t& done, std::uint64_t tag) {
-  while (done < bytes) {
-    const EagerCell& cell = cells[done / EagerCell::data_bytes];
-    if (!is_filled(cell, tag)) return false;
-    const std::int64_t left = bytes - done;
-    if (left >= EagerCell::data_bytes)
-      std::memcpy(into + done, cell.data, EagerCell::data_bytes);
+// Copies those parts of a message that have arrived. The message begins at data byte `first` of the cells. `done` is the
+// number of bytes copied so far. Returns whether the message is complete.
+inline bool take_cells(const EagerCell* cells, std::int64_t first, std::byte* into, std::int64_t bytes, std::int64_t& done,
+                       std::uint64_t tag) {
+  const EagerCell* cell = cells + (first + done) / EagerCell::data_bytes;
+  for (std::int64_t skipped = (first + done) % EagerCell::data_bytes; done < bytes; ++cell, skipped = 0) {
+    if (!is_filled(*cell, tag)) return false;
+    const std::int64_t here = std::min(bytes - done, EagerCell::data_bytes - skipped);
+    if (here == EagerCell::data_bytes)
+      std::memcpy(into + done, cell->data, EagerCell::data_bytes);
     else
-      std::memcpy(into + done, cell.data, static_cast<std::size_t>(left));
-    done += std::min(left, EagerCell::data_bytes);
+      std::memcpy(into + done, cell->data + skipped, static_cast<std::size_t>(here));
+    done += here;
   }
   return true;
 }

@@ -19,9 +19,9 @@ EagerOperation::EagerOperation(MappedGroup& group, const Plan& plan, Program pro
     for (const Spot& spot : action.from) {
       if (spot.rank == group.rank()) continue;
       const std::int64_t bytes = action.count * element_;
-      arrivals_.push_back({spot.rank, spot.staged, bytes, copied});
-      if (action.kind == Kind::recv_reduce && bytes > EagerCell::data_bytes)
-        copied += index(cells_of(bytes) * EagerCell::data_bytes);
+      arrivals_.push_back({spot.rank, spot.staged * element_, bytes, copied});
+      if (action.kind == Kind::recv_reduce && cells_of(spot.staged * element_, bytes) > 1)
+        copied += index((bytes + 63) / 64 * 64);
     }
     task.arrivals = arrivals_.size() - task.first_arrival;
     most_sources = std::max(most_sources, action.from.size());
@@ -75,12 +75,15 @@ bool EagerOperation::perform(Task& task) {
     if (!tasks_[index(before)].done) return false;
   const std::int64_t bytes = action.count * element_;
   switch (action.kind) {
-    case Kind::send: fill_cells(slot_->cells + action.from[0].staged, own(action.from[0]), bytes, tag_); return true;
+    case Kind::send:
+      fill_cells(slot_->cells + action.fill.staged * element_ / EagerCell::data_bytes, own(action.fill),
+                 action.fill_count * element_, tag_);
+      return true;
     case Kind::copy: std::memmove(own(action.into), own(action.from[0]), index(bytes)); return true;
     case Kind::recv: {
       Arrival& arrival = arrivals_[task.first_arrival];
       const FlagPage* page = group_.page_of(arrival.rank);
-      return page && take_cells(cells_on(*page) + arrival.cell, own(action.into), bytes, arrival.done, tag_);
+      return page && take_cells(cells_on(*page), arrival.first, own(action.into), bytes, arrival.done, tag_);
     }
     case Kind::recv_reduce:
     case Kind::reduce: return sum(task);
@@ -97,14 +100,15 @@ bool EagerOperation::sum(Task& task) {
     Arrival& arrival = arrivals_[a];
     const FlagPage* page = group_.page_of(arrival.rank);
     if (!page) return false;
-    const EagerCell* cells = cells_on(*page) + arrival.cell;
-    if (arrival.bytes <= EagerCell::data_bytes) {
-      arrival.data = cells->data;
-      complete = is_filled(*cells, tag_) && complete;
+    const EagerCell* const cells = cells_on(*page);
+    if (cells_of(arrival.first, arrival.bytes) == 1) {
+      const EagerCell& cell = cells[arrival.first / EagerCell::data_bytes];
+      arrival.data = cell.data + arrival.first % EagerCell::data_bytes;
+      complete = is_filled(cell, tag_) && complete;
     } else {
       std::byte* const copy = room_.data() + arrival.copy;
       arrival.data = copy;
-      complete = take_cells(cells, copy, arrival.bytes, arrival.done, tag_) && complete;
+      complete = take_cells(cells, arrival.first, copy, arrival.bytes, arrival.done, tag_) && complete;
     }
   }
   if (!complete) return false;
@@ -129,7 +133,8 @@ int EagerOperation::awaits() {
     for (std::size_t a = task.first_arrival; !task.done && a < task.first_arrival + task.arrivals; ++a) {
       const Arrival& arrival = arrivals_[a];
       const FlagPage* page = group_.page_of(arrival.rank);
-      if (!page || !is_filled(cells_on(*page)[arrival.cell + cells_of(arrival.bytes) - 1], tag_)) return arrival.rank;
+      if (!page || !is_filled(cells_on(*page)[(arrival.first + arrival.bytes - 1) / EagerCell::data_bytes], tag_))
+        return arrival.rank;
     }
   return -1;
 }

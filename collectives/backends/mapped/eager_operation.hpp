@@ -36,7 +36,7 @@ class EagerOperation final : public Operation {
   // A message that a step receives.
   struct Arrival {
     int rank;
-    std::int64_t cell, bytes;
+    std::int64_t first, bytes;        // position of the first byte among the data of the cells, and length
     std::size_t copy;                 // for a sum of more than one cell: where in room_ the data are copied to
     std::int64_t done = 0;            // bytes copied so far
     const std::byte* data = nullptr;  // for a sum: the data

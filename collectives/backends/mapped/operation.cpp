@@ -151,12 +151,12 @@ void MappedOperation::perform(const Action& action) {
   }
 }
 
-// If the data are a sum (`forwards`), sum() has already written them to the stage.
 void MappedOperation::send(const Action& action) {
   const Spot& spot = action.from[0];
   const std::int64_t bytes = action.count * element_;
-  if (spot.staged >= 0 && !action.forwards && !places_.is_mapped_here(spot.place))
-    std::memcpy(places_.stage() + spot.staged * line_bytes, own(spot), static_cast<std::size_t>(bytes));
+  if (action.fill_count > 0 && !places_.is_mapped_here(spot.place))
+    std::memcpy(places_.stage() + action.fill.staged * element_, own(action.fill),
+                static_cast<std::size_t>(action.fill_count * element_));
   for (const Spot& to : action.also_into)
     if (peer(to.rank).mapped[output])
       copy(there(to), own(spot), bytes);
@@ -168,7 +168,7 @@ const std::byte* MappedOperation::seen(const Spot& spot) const {
   if (spot.rank == group_.rank()) return own(spot);
   const Peer& other = peers_[static_cast<std::size_t>(spot.rank)];
   if (other.mapped[static_cast<int>(spot.place)]) return there(spot);
-  return spot.staged >= 0 ? other.stage + spot.staged * line_bytes : nullptr;
+  return spot.staged >= 0 ? other.stage + spot.staged * element_ : nullptr;
 }
 
 void MappedOperation::copy(void* to, const void* from, std::int64_t bytes) const {
@@ -229,7 +229,7 @@ void MappedOperation::sum(const Action& action) {
     std::size_t targets = 0;
     targets_[targets++] = own(action.into) + first * element_;
     if (action.also_staged >= 0 && !places_.is_mapped_here(action.into.place))
-      targets_[targets++] = places_.stage() + action.also_staged * line_bytes + first * element_;
+      targets_[targets++] = places_.stage() + (action.also_staged + first) * element_;
     for (const Spot& spot : action.also_into)
       if (peer(spot.rank).mapped[output]) targets_[targets++] = there(spot) + first * element_;
     const std::span sources(sources_.data(), addends);

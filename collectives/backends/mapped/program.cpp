@@ -4,6 +4,7 @@
 #include <map>
 
 #include "collectives/backends/mapped/flag_page.hpp"
+#include "collectives/backends/mapped/stage_layout.hpp"
 #include "src/base/error.hpp"
 #include "src/base/index.hpp"
 
@@ -16,27 +17,12 @@ struct MappedMessage {
 
 bool receives(const Step& step) { return step.kind == Kind::recv || step.kind == Kind::recv_reduce; }
 
-// The stage of a rank: the data of all its sends, one after another.
-struct StageLines {
-  std::vector<std::int64_t> first;  // indexed by step: the first line of a send
-  std::int64_t lines = 0;
-};
-StageLines stage_of(const Schedule& schedule, const StagingRule& staging) {
-  StageLines stage;
-  for (const Step& step : schedule.steps) {
-    const bool fits = step.kind == Kind::send && step.src[0].count <= staging.most_elements;
-    stage.first.push_back(fits ? stage.lines : -1);
-    if (fits) stage.lines += (step.src[0].count + staging.line_elements - 1) / staging.line_elements;
-  }
-  return stage;
-}
-
 class Compiler {
  public:
   Compiler(const std::vector<Schedule>& ranks, int rank, StagingRule staging)
       : ranks_(ranks), rank_(rank), eager_(staging.eager) {
     match();
-    for (const Schedule& schedule : ranks) stages_.push_back(stage_of(schedule, staging));
+    for (const Schedule& schedule : ranks) stages_.emplace_back(schedule, staging);
     program_.scratch_count = schedule().scratch_count();
     program_.lines = stages_[index(rank)].lines;
     program_.staged_elements = staging.most_elements;
@@ -87,7 +73,8 @@ class Compiler {
 
   Spot sent(const MappedMessage& message) const {
     const Range& range = step(message.sender, message.sender_step).src[0];
-    return {message.sender, range.place, range.first, stages_[index(message.sender)].first[index(message.sender_step)]};
+    return {message.sender, range.place, range.first,
+            stages_[index(message.sender)].messages[index(message.sender_step)].at};
   }
 
   Action action(int s) {
@@ -95,7 +82,13 @@ class Compiler {
     Action action{step.kind, step.kind == Kind::send ? step.src[0].count : step.dst.count, own(step.dst)};
     action.after = step.after;
     for (const Range& range : step.src) action.from.push_back(own(range));
-    if (step.kind == Kind::send) action.from[0].staged = stages_[index(rank_)].first[index(s)];
+    if (step.kind == Kind::send) {
+      const StageLayout::Message& staged = stages_[index(rank_)].messages[index(s)];
+      action.from[0].staged = staged.at;
+      action.fill = own(staged.fill);
+      action.fill.staged = staged.fill_at;
+      action.fill_count = staged.fill.count;
+    }
     for (const MappedMessage& message : incoming_[index(rank_)][index(s)]) {
       action.events.push_back({message.sender, message.sender_step});
       action.from.push_back(sent(message));
@@ -190,10 +183,10 @@ class Compiler {
           const int maker = maker_of(rank_, s);
           program_.actions[index(maker >= 0 ? maker : s)].also_into.push_back({message.receiver, range.place, range.first});
         }
-      const int maker = action.kind == Kind::send && action.from[0].staged >= 0 ? maker_of(rank_, s) : -1;
+      const int maker = action.fill_count > 0 ? maker_of(rank_, s) : -1;
       if (maker >= 0 && program_.actions[index(maker)].also_staged < 0) {
         program_.actions[index(maker)].also_staged = action.from[0].staged;
-        action.forwards = true;
+        action.fill_count = 0;
       }
       action.written = action.kind == Kind::recv && is_written(incoming_[index(rank_)][index(s)][0]);
     }
@@ -217,7 +210,7 @@ class Compiler {
   const std::vector<Schedule>& ranks_;
   const int rank_;
   const bool eager_;
-  std::vector<StageLines> stages_;  // indexed by rank
+  std::vector<StageLayout> stages_;  // indexed by rank
   Program program_;
   std::vector<std::vector<std::vector<MappedMessage>>> outgoing_, incoming_;  // indexed by rank and step
 };
@@ -229,8 +222,9 @@ StagingRule cells_for(std::int64_t element_bytes) {
 }
 
 bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes) {
-  return std::all_of(ranks.begin(), ranks.end(),
-                     [&](const Schedule& schedule) { return stage_of(schedule, cells_for(element_bytes)).lines <= cells; });
+  return std::all_of(ranks.begin(), ranks.end(), [&](const Schedule& schedule) {
+    return StageLayout(schedule, cells_for(element_bytes)).lines <= cells;
+  });
 }
 
 Program compile(const std::vector<Schedule>& ranks, int rank, StagingRule staging) {

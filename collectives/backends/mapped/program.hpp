@@ -32,7 +32,7 @@ struct Spot {
   int rank;  // rank in the group
   Place place;
   std::int64_t first;
-  std::int64_t staged = -1;  // for data that are sent: the first of their lines in the stage of `rank`; −1: too long for it
+  std::int64_t staged = -1;  // for sent data: their position in the stage of `rank`, in elements; −1 if too long for it
 };
 
 struct Action {
@@ -44,9 +44,11 @@ struct Action {
   // For a recv. If true and the sender can write to this rank's output, the sender itself writes the data, and this action
   // only waits.
   bool written = false;
-  // For a sum that a send forwards: the first line of the send in this rank's stage, to which the sum is written too; or −1.
+  // For a sum that a send forwards: the position in this rank's stage to which the sum is written too; or −1.
   std::int64_t also_staged = -1;
-  bool forwards = false;  // for a send: a sum has written the data to the stage
+  // For a send: the data that it copies to the stage. `fill_count` is 0 if an earlier send or sum has copied them.
+  Spot fill{};
+  std::int64_t fill_count = 0;
   // Whether the flag page shows the completion of this step, because other ranks wait for the step.
   bool shown = false;
   std::vector<Event> events;   // steps of senders to wait for

@@ -160,17 +160,24 @@ TEST_CASE("a message of any length passes through cells, also in several parts")
     const auto tag = static_cast<std::uint64_t>(1000 + bytes);
     std::fill(got.begin(), got.end(), std::byte{0xEE});
     std::int64_t done = 0;
-    CHECK(mapped::take_cells(cells.data(), got.data(), bytes, done, tag) == (bytes == 0));
+    CHECK(mapped::take_cells(cells.data(), 0, got.data(), bytes, done, tag) == (bytes == 0));
     const std::int64_t part = std::min<std::int64_t>(bytes, 2 * 56);  // the first two cells arrive earlier
     mapped::fill_cells(cells.data(), sent.data(), part, tag);
-    CHECK(mapped::take_cells(cells.data(), got.data(), bytes, done, tag) == (part == bytes));
+    CHECK(mapped::take_cells(cells.data(), 0, got.data(), bytes, done, tag) == (part == bytes));
     CHECK(done == part);
     if (part < bytes) mapped::fill_cells(cells.data() + 2, sent.data() + part, bytes - part, tag);
-    CHECK(mapped::take_cells(cells.data(), got.data(), bytes, done, tag));
+    CHECK(mapped::take_cells(cells.data(), 0, got.data(), bytes, done, tag));
     const auto length = static_cast<std::ptrdiff_t>(bytes);
     CHECK(std::equal(sent.begin(), sent.begin() + length, got.begin()));
     CHECK(std::all_of(got.begin() + length, got.end(), [](std::byte one) { return one == std::byte{0xEE}; }));
-    CHECK(mapped::cells_of(bytes) == (bytes + 55) / 56);
+    CHECK(mapped::cells_of(0, bytes) == (bytes + 55) / 56);
+    for (const std::int64_t first : {1, 55, 56, 57}) {  // a part of the message, from any position
+      if (first >= bytes) continue;
+      done = 0;
+      CHECK(mapped::take_cells(cells.data(), first, got.data(), bytes - first, done, tag));
+      CHECK(std::equal(sent.begin() + first, sent.begin() + length, got.begin()));
+      CHECK(mapped::cells_of(first, bytes - first) == (bytes + 55) / 56 - first / 56);
+    }
   }
 }
 
