@@ -5,6 +5,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/index.hpp"
+#include "src/base/round_up.hpp"
 
 namespace chorale::mapped {
 
@@ -21,7 +22,7 @@ EagerOperation::EagerOperation(MappedGroup& group, const Plan& plan, Program pro
       const std::int64_t bytes = action.count * element_;
       arrivals_.push_back({spot.rank, spot.staged * element_, bytes, copied});
       if (action.kind == Kind::recv_reduce && cells_of(spot.staged * element_, bytes) > 1)
-        copied += index((bytes + 63) / 64 * 64);
+        copied += index(round_up(bytes, line_bytes));
     }
     task.arrivals = arrivals_.size() - task.first_arrival;
     most_sources = std::max(most_sources, action.from.size());

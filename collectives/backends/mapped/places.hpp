@@ -10,6 +10,7 @@
 // All paths add the same numbers in the same order, so a sum does not depend on the kind of memory.
 #pragma once
 #include "collectives/backends/mapped/flag_page.hpp"
+#include "collectives/backends/mapped/program.hpp"
 #include "collectives/backends/mapped/reach.hpp"
 #include "collectives/transport/transport.hpp"
 
@@ -17,7 +18,6 @@ namespace chorale::mapped {
 
 constexpr int input = static_cast<int>(Place::input), output = static_cast<int>(Place::output);
 constexpr int scratch = static_cast<int>(Place::scratch);
-constexpr std::int64_t line_bytes = 64;  // a message begins at a multiple of this size in a stage
 
 struct Whereabouts {     // tells peers where a rank's buffers are
   Location location[3];  // locations of input, output and scratch

@@ -73,6 +73,7 @@ struct StagingRule {
 };
 Program compile(const std::vector<Schedule>& ranks, int rank, StagingRule staging);
 
+constexpr std::int64_t line_bytes = 64;  // the size of a line of a stage
 // Whether all ranks send so little that their data fit into the cells of flag pages. If so, compile the program with
 // cells_for.
 bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/index.hpp"
+#include "src/base/round_up.hpp"
 
 namespace chorale::mapped {
 namespace {
@@ -34,7 +35,7 @@ Range kept(const Schedule& schedule, Place place, const StagingRule& staging) {
 StageLayout::StageLayout(const Schedule& schedule, const StagingRule& staging) {
   const auto take = [&](std::int64_t count) {
     const std::int64_t at = lines * staging.line_elements;
-    lines += (count + staging.line_elements - 1) / staging.line_elements;
+    lines += round_up(count, staging.line_elements) / staging.line_elements;
     return at;
   };
   Range hulls[3];
