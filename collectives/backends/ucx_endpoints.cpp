@@ -112,12 +112,16 @@ Endpoints::Endpoints(const mpi::Runtime& runtime)
   const auto size = static_cast<std::size_t>(runtime.size());
   const int own = static_cast<int>(length);
   std::vector<int> lengths(size);
-  mpi::check(PMPI_Allgather(&own, 1, MPI_INT, lengths.data(), 1, MPI_INT, runtime.world()));
+  mpi::complete([&](MPI_Request* done) {
+    return PMPI_Iallgather(&own, 1, MPI_INT, lengths.data(), 1, MPI_INT, runtime.world(), done);
+  });
   starts_.resize(size);
   std::exclusive_scan(lengths.begin(), lengths.end(), starts_.begin(), 0);
   addresses_.resize(static_cast<std::size_t>(starts_.back() + lengths.back()));
-  mpi::check(PMPI_Allgatherv(mine.data(), own, MPI_BYTE, addresses_.data(), lengths.data(), starts_.data(), MPI_BYTE,
-                             runtime.world()));
+  mpi::complete([&](MPI_Request* done) {
+    return PMPI_Iallgatherv(mine.data(), own, MPI_BYTE, addresses_.data(), lengths.data(), starts_.data(), MPI_BYTE,
+                            runtime.world(), done);
+  });
   ends_.resize(size, nullptr);
 }
 

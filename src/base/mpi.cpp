@@ -198,7 +198,7 @@ std::vector<int> ranks_where(MPI_Comm comm, bool flag) {
   check(PMPI_Comm_size(comm, &size));
   const char mine = flag ? 1 : 0;
   std::vector<char> all(static_cast<std::size_t>(size));
-  check(PMPI_Allgather(&mine, 1, MPI_CHAR, all.data(), 1, MPI_CHAR, comm));
+  complete([&](MPI_Request* done) { return PMPI_Iallgather(&mine, 1, MPI_CHAR, all.data(), 1, MPI_CHAR, comm, done); });
   std::vector<int> ranks;
   for (int r = 0; r < size; ++r)
     if (all[static_cast<std::size_t>(r)]) ranks.push_back(r);
@@ -212,10 +212,12 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string& text) {
   check(PMPI_Comm_size(comm, &size));
   const int length = static_cast<int>(text.size());
   std::vector<int> lengths(static_cast<std::size_t>(size)), starts(lengths);
-  check(PMPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm));
+  complete([&](MPI_Request* done) { return PMPI_Igather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm, done); });
   std::exclusive_scan(lengths.begin(), lengths.end(), starts.begin(), 0);
   std::string all(static_cast<std::size_t>(lengths.back() + starts.back()), '\0');
-  check(PMPI_Gatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, 0, comm));
+  complete([&](MPI_Request* done) {
+    return PMPI_Igatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, 0, comm, done);
+  });
   std::vector<std::string> texts;
   if (rank == 0)
     for (std::size_t r = 0; r < lengths.size(); ++r)
@@ -226,9 +228,9 @@ std::vector<std::string> gather(MPI_Comm comm, const std::string& text) {
 std::string broadcast(MPI_Comm comm, std::string text) {
   polling_barrier(comm);
   int length = static_cast<int>(text.size());
-  check(PMPI_Bcast(&length, 1, MPI_INT, 0, comm));
+  complete([&](MPI_Request* done) { return PMPI_Ibcast(&length, 1, MPI_INT, 0, comm, done); });
   text.resize(static_cast<std::size_t>(length));
-  check(PMPI_Bcast(text.data(), length, MPI_CHAR, 0, comm));
+  complete([&](MPI_Request* done) { return PMPI_Ibcast(text.data(), length, MPI_CHAR, 0, comm, done); });
   return text;
 }
 
@@ -237,7 +239,8 @@ std::vector<std::int64_t> all_gather(MPI_Comm comm, std::int64_t mine) {
   int size = 0;
   check(PMPI_Comm_size(comm, &size));
   std::vector<std::int64_t> all(static_cast<std::size_t>(size));
-  check(PMPI_Allgather(&mine, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm));
+  complete(
+      [&](MPI_Request* done) { return PMPI_Iallgather(&mine, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm, done); });
   return all;
 }
 

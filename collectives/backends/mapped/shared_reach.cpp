@@ -62,7 +62,9 @@ class SharedReach final : public Reach {
     constexpr int numbers = std::size(mine);
     std::vector<std::int64_t> all(std::size(mine) * static_cast<std::size_t>(runtime.size()));
     mpi::polling_barrier(runtime.world());
-    mpi::check(PMPI_Allgather(mine, numbers, MPI_INT64_T, all.data(), numbers, MPI_INT64_T, runtime.world()));
+    mpi::complete([&](MPI_Request* done) {
+      return PMPI_Iallgather(mine, numbers, MPI_INT64_T, all.data(), numbers, MPI_INT64_T, runtime.world(), done);
+    });
     for (int r = 0; r < runtime.size(); ++r) {
       const auto* theirs = &all[std::size(mine) * static_cast<std::size_t>(r)];
       processes_.push_back(static_cast<pid_t>(theirs[0]));
