@@ -73,6 +73,9 @@ void Communicator::pretend_hosts(const std::vector<int>& hosts) {
 const std::vector<int>& Communicator::hosts() const { return state().routes.hosts; }
 
 void Communicator::go_by(std::shared_ptr<const Selector> selector) {
+  Transport& transport = *state().world->transport;
+  if (const std::int64_t measured = selector->staged_bytes(transport.name(), transport.size()); measured >= 0)
+    transport.stage_up_to(measured);
   state().world->selector = std::move(selector);
   forget_routes();
 }

@@ -12,6 +12,7 @@
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress_hook.hpp"
+#include "src/base/shared_cores.hpp"
 #include "src/base/topology.hpp"
 
 namespace chorale {
@@ -20,14 +21,6 @@ namespace {
 template <class T>
 Slice slice_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>()};
-}
-
-// Whether this rank's set of cores is oversubscribed: more ranks use this set than it has cores. Launchers either bind each
-// rank to its own cores, or let all ranks use all cores.
-bool oversubscribed(Transport& transport) {
-  const std::vector<int> cores = allowed_cpus();
-  const auto place = static_cast<std::int64_t>(std::hash<std::string>{}(host_name() + cpu_ranges(cores)));
-  return std::ranges::count(transport.exchange(place), place) > static_cast<std::ptrdiff_t>(cores.size());
 }
 
 }  // namespace
@@ -76,7 +69,8 @@ World::~World() {
 Communicator open_world(std::shared_ptr<Transport> joined, Clock& clock, const WorldOptions& options) {
   const auto world = std::make_shared<World>(std::move(joined), clock, options);
   Transport& transport = *world->transport;
-  const bool crowded = oversubscribed(transport);
+  const bool crowded = shares_cores([&](std::int64_t mine) { return transport.exchange(mine); });
+  if (std::ranges::count(transport.exchange(crowded), 1) > 0) transport.share_cores();
   const auto engine = options.beside
                           ? options.beside->state().engine
                           : std::make_shared<ProgressEngine>(clock, crowded, time_limit(options.timeout_seconds),

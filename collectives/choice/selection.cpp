@@ -86,6 +86,11 @@ double Selector::usual_barrier(const std::string& backend, const Problem& proble
   return forecast::nearest(machine_, backend, "host", problem.size, number_of_hosts(problem.hosts))->barrier;
 }
 
+std::int64_t Selector::staged_bytes(const std::string& backend, int ranks) const {
+  const Level* const level = forecast::nearest(machine_, backend, "host", ranks, 1);
+  return level ? level->staged_bytes : -1;
+}
+
 double Selector::predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
                          DType dtype) const {
   if (!is_calibrated(backend, problem))

@@ -13,6 +13,7 @@
 #include "experiments/bench/barrier_time.hpp"
 #include "experiments/bench/compute_rates.hpp"
 #include "experiments/bench/forecast_errors.hpp"
+#include "experiments/bench/staging.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "src/base/error.hpp"
@@ -96,6 +97,9 @@ void print(const Level& level) {
              level.span == "network" ? fmt::format("link {:.3g} MB/s", price("link")[0] / 1e6)
                                      : fmt::format("memory {:.3g} GB/s a core", price("touch").back() / 1e9),
              level.rows, within(level.error), within(level.error_95));
+  if (level.staged_bytes >= 0)
+    fmt::print("{:<10}{} ranks of a host: messages of ordinary memory are staged up to {}\n", level.backend, level.ranks,
+               human_bytes(level.staged_bytes));
 }
 
 // Returns the prices that need not be fitted. A run on several hosts takes the prices within a host from an earlier run on
@@ -131,6 +135,18 @@ void print(const ComputeRates& rates) {
       "core\n",
       fmt::format("steps {}", rates.type), rates.product / 1e9, rates.attention / 1e9, rates.elements / 1e9,
       rates.update / 1e9);
+}
+
+// Returns the longest messages that are best staged, by backend. `stopped` is set if a signal stops the measurement.
+std::map<std::string, std::int64_t> measure_staged_bytes_of_all(const Sweep& sweep, const Session& session, bool& stopped) {
+  std::map<std::string, std::int64_t> found;
+  for (const std::string& backend : sweep.backends) {
+    if (stopped) break;
+    const StagedBytes measured = measure_staged_bytes(backend, sweep, session);
+    found[backend] = measured.bytes;
+    stopped = measured.stopped;
+  }
+  return found;
 }
 
 bool same_run(const Level& a, const Level& b) { return a.backend == b.backend && a.ranks == b.ranks && a.hosts == b.hosts; }
@@ -215,6 +231,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
     std::ranges::move(more.series, std::back_inserter(outcome.series));
     outcome.stopped = more.stopped;
   }
+  const std::map<std::string, std::int64_t> staged_bytes = measure_staged_bytes_of_all(sweep, session, outcome.stopped);
   bool complete = !outcome.stopped;
   runtime.now("the fit of the prices");
   if (speaks && complete) {
@@ -235,6 +252,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
       for (Level& level : levels_of(own, here, sweep.machine, tick)) {
         level.measured = iso_time(session.clock.wall_seconds());
         level.busy = !outcome.busy.empty();
+        level.staged_bytes = staged_bytes.at(level.backend);
         found.levels.push_back(level);
       }
     }

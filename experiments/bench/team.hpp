@@ -32,7 +32,7 @@ class ProcessTeam final : public BenchTeam {
 
  private:
   const mpi::Runtime& runtime_;
-  const bool crowded_;
+  const bool crowded_;  // whether some ranks share cores
 };
 
 // The state that the threads of a team share.

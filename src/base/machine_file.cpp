@@ -32,6 +32,7 @@ Level level_of(TomlFields fields) {
   level.measured = fields.text("measured", "");
   level.busy = fields.flag("busy");
   level.barrier = fields.number("beat", 0, most_seconds, -1);
+  level.staged_bytes = static_cast<std::int64_t>(fields.number("staged_bytes", 0, most_rate, -1));
   level.rows = static_cast<int>(fields.number("rows", 0, most_count, 0));
   level.error = fields.number("error", 0, 100, 0);
   level.error_95 = fields.number("error_95", 0, 100, 0);
@@ -180,6 +181,7 @@ std::string to_toml(const Machine& machine) {
         quoted(level.backend), quoted(level.span), level.ranks, level.hosts, level.shared_cores, quoted(level.measured),
         level.busy);
     if (level.barrier >= 0) text += fmt::format("beat = {:.4g}  # s\n", level.barrier);
+    if (level.staged_bytes >= 0) text += fmt::format("staged_bytes = {}  # B\n", level.staged_bytes);
     text += fmt::format("rows = {}\nerror = {:.3g}\nerror_95 = {:.3g}\n", level.rows, level.error, level.error_95);
     for (const PriceKey& key : price_keys())
       if (const auto found = level.prices.find(key.name); found != level.prices.end())

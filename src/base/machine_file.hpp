@@ -53,6 +53,7 @@ struct Level {
   std::string measured;
   bool busy = false;
   double barrier = -1;             // time of a barrier during that run, in seconds, or −1 if it is unknown
+  std::int64_t staged_bytes = -1;  // longest message of ordinary memory that is best staged, or −1 if it is unknown
   int rows = 0;                    // number of measurements (table rows) to which the prices were fitted
   double error = 0, error_95 = 0;  // median and 95th percentile of |ln(predicted/measured)| over these measurements
   std::map<std::string, std::vector<double>> prices;  // keyed by the names of price_keys()

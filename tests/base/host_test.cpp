@@ -6,7 +6,9 @@
 
 #include <cstring>
 #include <fstream>
+#include <limits>
 
+#include "src/base/shared_cores.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary.hpp"
 
@@ -21,6 +23,35 @@ TEST_CASE("a process runs until it ends, not until its parent collects it") {
   CHECK_FALSE(is_running(child));
   REQUIRE(waitpid(child, nullptr, 0) == child);
   CHECK_FALSE(is_running(child));
+}
+
+TEST_CASE("the processor time of a control group is the least on the way up to the root, in both versions of them") {
+  const test::TemporaryFolder root;
+  const auto put = [&](const std::string& folder, const char* file, const char* text) {
+    std::filesystem::create_directories(root / folder.c_str());
+    std::ofstream(root / (folder + "/" + file).c_str()) << text << "\n";
+  };
+  const double unlimited = std::numeric_limits<double>::infinity();
+  CHECK(cpu_quota("", root) == unlimited);
+  CHECK(cpu_quota("0::/job/task\n", root) == unlimited);  // nothing is mounted
+  put("job", "cpu.max", "250000 100000");
+  put("job/task", "cpu.max", "max 100000");
+  CHECK(cpu_quota("0::/job/task\n", root) == 2.5);
+  put("job/task", "cpu.max", "50000 100000");
+  CHECK(cpu_quota("0::/job/task\n", root) == 0.5);
+  CHECK(cpu_quota("0::/job\n", root) == 2.5);
+  put(".", "cpu.max", "200000 100000");  // the path outside of a container leads nowhere inside
+  CHECK(cpu_quota("0::/docker/17\n", root) == 2);
+
+  const std::string version_1 = "5:cpuset:/a\n4:cpu,cpuacct:/a\n1:name=systemd:/a\n";
+  put("cpuset/a", "cpu.cfs_quota_us", "100000");
+  put("cpuset/a", "cpu.cfs_period_us", "100000");
+  CHECK(cpu_quota(version_1, root) == unlimited);
+  put("cpu,cpuacct/a", "cpu.cfs_quota_us", "-1");
+  put("cpu,cpuacct/a", "cpu.cfs_period_us", "100000");
+  CHECK(cpu_quota(version_1, root) == unlimited);
+  put("cpu,cpuacct/a", "cpu.cfs_quota_us", "300000");
+  CHECK(cpu_quota(version_1, root) == 3);
 }
 
 TEST_CASE("a file is read whole, and a missing file or a folder is told from an empty file") {

@@ -28,12 +28,19 @@ Machine example() {
   Machine machine{.signature = "AMD \"EPYC\" 9, 2 cores", .cores = 2};
   machine.peaks = {{two_cores, {4.5e11, "2026-11-22T05:40:01Z", true}}};
   machine.sums = {{"f32", 6.5e10, 0.01, "2026-11-22T05:40:01Z"}};
-  Level host{
-      .backend = "ucx", .ranks = 4, .hosts = 2, .shared_cores = true, .measured = "today", .rows = 12, .error = 0.125};
+  Level host{.backend = "ucx",
+             .ranks = 4,
+             .hosts = 2,
+             .shared_cores = true,
+             .measured = "today",
+             .staged_bytes = 2048,
+             .rows = 12,
+             .error = 0.125};
   host.prices = {{"latency", {1.5e-7}}, {"cross", {1e10, 2e10, 3e10, 4e10, 5e9}}, {"eager_bytes", {8192}}};
   host.spread = {{"latency", {0.25}}};
   Level network = host;
   network.span = "network";
+  network.staged_bytes = -1;
   network.prices["link"] = {1.25e8};
   machine.levels = {host, network};
   return machine;
@@ -67,6 +74,7 @@ TEST_CASE("a machine file is the same after writing and reading it") {
     const Level &a = machine.levels[i], &b = back.levels[i];
     CHECK((a.backend == b.backend && a.span == b.span && a.ranks == b.ranks && a.hosts == b.hosts));
     CHECK((a.shared_cores == b.shared_cores && a.rows == b.rows && a.error == b.error && a.measured == b.measured));
+    CHECK(a.staged_bytes == b.staged_bytes);
     CHECK((a.prices == b.prices && a.spread == b.spread));
   }
   CHECK(to_toml(back) == to_toml(machine));

@@ -14,6 +14,9 @@ namespace chorale::mapped {
 
 using Location = std::uint64_t;
 constexpr Location is_mapped = Location{1} << 63;
+// The longest staged messages, used unless `tune --calibrate` has measured the length. On shared cores, longer messages are
+// staged, because the owner of a staged message need not wait until its readers have had their turn on the core.
+constexpr std::int64_t usual_staged_bytes = 2 << 10, staged_bytes_on_shared_cores = 32 << 10;
 
 class Reach {
  public:
@@ -27,9 +30,9 @@ class Reach {
   virtual Allocator& memory() = 0;
 
   // Messages of up to this size from ordinary buffers are staged. Up to this size, the copy to the stage takes less time
-  // than a copy by the kernel, which must pin the pages of the buffer. The value must be equal on all ranks. It is read when
-  // an operation is prepared.
-  std::int64_t staged_up_to = 2 << 10;
+  // than a copy by the kernel, which must pin the pages of the buffer. `tune --calibrate` measures the size. The value must
+  // be equal on all ranks. It is read when an operation is prepared.
+  std::int64_t staged_up_to = usual_staged_bytes;
 
   // Calls whose data exceed the last-level cache use non-temporal stores. The cache size is read from the system only once,
   // because reading it takes 10 µs.

@@ -11,6 +11,8 @@ class MappedTransport : public Transport {
 
   Memory& memory() override { return pages_->reach().memory().memory(); }
   bool plans_for_all() const override { return true; }
+  void stage_up_to(std::int64_t bytes) override { reach().staged_up_to = bytes; }
+  void share_cores() override { stage_up_to(staged_bytes_on_shared_cores); }
   Reach& reach() const { return pages_->reach(); }
 
   std::int64_t offer(int members) override {

@@ -9,6 +9,7 @@
 
 #include <chorale/algorithm.hpp>
 #include "collectives/backends/mapped/transport.hpp"
+#include "collectives/choice/selection.hpp"
 #include "tests/collectives/expectation.hpp"
 #include "tests/collectives/worlds.hpp"
 
@@ -91,6 +92,20 @@ TEST_CASE("a float sum has the same bits in mapped, staged and kernel-copied mem
     INFO(algorithm.name << " of " << name_of(algorithm.what));
     REQUIRE_ALL(equal);
   }
+}
+
+TEST_CASE("the machine file says which messages are staged, and what is not measured stays as it was", "[spmd]") {
+  Host host(5000);
+  Machine machine{.signature = machine_signature(), .cores = 2};
+  const auto go_by = [&](const char* backend, std::int64_t bytes) {
+    machine.levels = {{.backend = backend, .ranks = 2, .staged_bytes = bytes}};
+    host.c.go_by(std::make_shared<Selector>(TuningTable{}, machine));
+    return host.reach().staged_up_to;
+  };
+  REQUIRE_ALL(go_by("mpi", 700) == 5000);
+  REQUIRE_ALL(go_by("shm", -1) == 5000);
+  REQUIRE_ALL(go_by("shm", 700) == 700);
+  REQUIRE_ALL(go_by("shm", 0) == 0);
 }
 
 TEST_CASE("only the input, or only the output, may be ordinary", "[spmd]") {
