@@ -145,6 +145,20 @@ class Bench(unittest.TestCase):
             self.assertIn("dtype = bf16 (command line)", refused.stderr)
             self.assertFalse(os.path.exists(f"{folder}/none.toml"))
 
+    def test_a_calibration_finds_the_longest_staged_message(self):
+        with tempfile.TemporaryDirectory() as folder:
+            machine = f"{folder}/machine.toml"
+            result = ranks(2, chorale, "tune", "all_reduce", "--calibrate", "--backend", "shm", "--algorithm", "ring",
+                           "--in-place", "no", "-e", "5K", "-n", "1", "-w", "1", "--machine", machine)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(machine) as file:
+                found = re.search(r"(?m)^staged_bytes = (\d+)  # B$", file.read())
+            if "no process_vm" not in start([chorale, "info"]).stdout:
+                self.assertIn(int(found[1]), [0, *(512 << i for i in range(9))])
+                self.assertIn("messages of ordinary memory are staged up to", result.stdout)
+            else:
+                self.assertIsNone(found)
+
     def test_one_rank_cannot_be_calibrated(self):
         result = start([chorale, "tune", "all", "--calibrate", "--backend", "shm"])
         self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 3), result.stderr)
