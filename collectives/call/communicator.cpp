@@ -74,8 +74,7 @@ const std::vector<int>& Communicator::hosts() const { return state().routes.host
 
 void Communicator::go_by(std::shared_ptr<const Selector> selector) {
   Transport& transport = *state().world->transport;
-  if (const std::int64_t measured = selector->staged_bytes(transport.name(), transport.size()); measured >= 0)
-    transport.stage_up_to(measured);
+  transport.stage_up_to(selector->staged_bytes(transport.name(), transport.size()));
   state().world->selector = std::move(selector);
   forget_routes();
 }

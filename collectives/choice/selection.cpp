@@ -88,7 +88,8 @@ double Selector::usual_barrier(const std::string& backend, const Problem& proble
 
 std::int64_t Selector::staged_bytes(const std::string& backend, int ranks) const {
   const Level* const level = forecast::nearest(machine_, backend, "host", ranks, 1);
-  return level ? level->staged_bytes : -1;
+  const auto shares_cores = [&](int number) { return number > machine_.cores; };
+  return level && shares_cores(level->ranks) == shares_cores(ranks) ? level->staged_bytes : -1;
 }
 
 double Selector::predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,

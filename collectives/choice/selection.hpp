@@ -55,7 +55,8 @@ class Selector {
   bool is_calibrated(const std::string& backend, const Problem& problem) const;
   // The time of a barrier in seconds when the prices for this number of ranks and hosts were measured; negative if unknown.
   double usual_barrier(const std::string& backend, const Problem& problem) const;
-  // The longest message of ordinary memory that is staged (machine file, staged_bytes); negative if unknown.
+  // The longest message of ordinary memory that is staged (machine file, staged_bytes). Negative if it is unknown, also if
+  // only one of the two runs, this one and the measured one, has more ranks than cores.
   std::int64_t staged_bytes(const std::string& backend, int ranks) const;
   const Machine& machine() const { return machine_; }
 

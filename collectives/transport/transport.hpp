@@ -111,7 +111,8 @@ class Transport {
   virtual void use_device(const std::shared_ptr<Memory>& /*memory*/) {}  // sets the device of callers' buffers
   virtual Memory& memory() = 0;  // the memory with the fastest access for peers: mapped by all ranks if possible
   // Sets the length of messages of ordinary memory up to which they are staged in mapped memory. The kernel copies longer
-  // messages. Operations that are already prepared keep their length. The length must be equal on all ranks.
+  // messages. A negative length means the usual one. Operations that are already prepared keep their length. The length must
+  // be equal on all ranks.
   virtual void stage_up_to(std::int64_t /*bytes*/) {}
   virtual void share_cores() {}  // called on all ranks, before stage_up_to(), if some ranks share cores
   virtual std::string about_memory() const { return ""; }  // a description for run records, e.g. "registered with NCCL"

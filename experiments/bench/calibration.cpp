@@ -137,14 +137,17 @@ void print(const ComputeRates& rates) {
       rates.update / 1e9);
 }
 
-// Returns the longest messages that are best staged, by backend. `stopped` is set if a signal stops the measurement.
-std::map<std::string, std::int64_t> measure_staged_bytes_of_all(const Sweep& sweep, const Session& session, bool& stopped) {
+// Returns the longest messages that are best staged, by backend. Adds to `outcome` whether a signal stopped the measurement
+// and whether other programs ran.
+std::map<std::string, std::int64_t> measure_staged_bytes_of_all(const Sweep& sweep, const Session& session,
+                                                                Outcome& outcome) {
   std::map<std::string, std::int64_t> found;
   for (const std::string& backend : sweep.backends) {
-    if (stopped) break;
+    if (outcome.stopped) break;
     const StagedBytes measured = measure_staged_bytes(backend, sweep, session);
     found[backend] = measured.bytes;
-    stopped = measured.stopped;
+    outcome.stopped = measured.stopped;
+    if (outcome.busy.empty()) outcome.busy = measured.busy;
   }
   return found;
 }
@@ -231,7 +234,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
     std::ranges::move(more.series, std::back_inserter(outcome.series));
     outcome.stopped = more.stopped;
   }
-  const std::map<std::string, std::int64_t> staged_bytes = measure_staged_bytes_of_all(sweep, session, outcome.stopped);
+  const std::map<std::string, std::int64_t> staged_bytes = measure_staged_bytes_of_all(sweep, session, outcome);
   bool complete = !outcome.stopped;
   runtime.now("the fit of the prices");
   if (speaks && complete) {

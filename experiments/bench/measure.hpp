@@ -34,7 +34,6 @@ struct How {
   bool ceiling = true;                       // also measure the memory ceiling (ceiling.hpp), if peers' memory is mapped
   bool cold = false;                         // calls rotate through buffers that exceed the last-level cache
   bool heap = false;                         // buffers in ordinary memory, even if the backend has its own allocator
-  std::int64_t staged_up_to = -1;            // longest message of ordinary memory that is staged; −1: the selector's
   std::shared_ptr<Memory> device = nullptr;  // device memory for the buffers; null if they are in host memory
   bool compare_calls = true;                 // ranks check that they all make the same call (Communicator::check_calls)
   std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; null if nothing can stop it

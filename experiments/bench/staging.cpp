@@ -5,7 +5,8 @@
 #include <limits>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/backends/mapped/shared_reach.hpp"
+#include "collectives/backends/mapped/transport.hpp"
+#include "collectives/call/world.hpp"
 #include "experiments/common/statistics.hpp"
 
 namespace chorale::bench {
@@ -19,7 +20,7 @@ constexpr std::int64_t repetitions = 200;
 }  // namespace
 
 std::int64_t best_staged_bytes(const std::map<std::int64_t, StagingTimes>& times) {
-  std::int64_t best = 0;
+  std::int64_t best = times.empty() ? -1 : 0;
   double sum = 0, least = 0;  // relative to copying every message
   for (const auto& [length, time] : times) {
     sum += std::log(time.staged / time.copied);
@@ -31,10 +32,13 @@ std::int64_t best_staged_bytes(const std::map<std::int64_t, StagingTimes>& times
 }
 
 StagedBytes measure_staged_bytes(const std::string& backend, const Sweep& sweep, const Session& session) {
-  const Backend& row = backend_named(backend);
   const mpi::Runtime& runtime = *session.runtime;
-  if (!row.maps_memory || row.ranks_are_threads || runtime.size() == 1) return {};
-  if (!mpi::ranks_where(runtime.world(), !mapped::kernel_copies().work).empty()) return {};
+  if (!backend_named(backend).open || runtime.size() == 1) return {};
+  {
+    const Communicator world = open_world(backend, runtime, session.clock);
+    const auto* const mapped = dynamic_cast<const mapped::MappedTransport*>(&world.transport());
+    if (!mapped || !mapped->reach().has_kernel_copies()) return {};
+  }
   Sweep chunked = sweep;  // short messages are the chunks of a longer vector
   chunked.backends = {backend};
   chunked.wanted = {.ops = {"all_reduce"}, .algorithms = {"direct"}, .chunks = {}, .in_place = "no", .factor = 2};
@@ -47,13 +51,15 @@ StagedBytes measure_staged_bytes(const std::string& backend, const Sweep& sweep,
   Sweep whole = chunked;
   whole.wanted.chunks = {"1"};
   whole.wanted.end = runtime.size() * longest;
+  StagedBytes found;
   std::map<std::int64_t, StagingTimes> times;
   for (int turn = 0; turn < turns; ++turn)
     for (Sweep* const lengths : {&chunked, &whole})
       for (const bool staged : {true, false}) {
-        lengths->how.staged_up_to = staged ? std::numeric_limits<std::int64_t>::max() : 0;
+        lengths->staged_up_to = staged ? std::numeric_limits<std::int64_t>::max() : 0;
         const Outcome outcome = bench::run(*lengths, session);
         if (outcome.stopped) return {.stopped = true};
+        if (!outcome.busy.empty()) found.busy = outcome.busy;
         for (const Series& series : outcome.series) {
           StagingTimes& both = times[series.row.bytes() / series.row.ranks / series.row.chunks];
           double& least = staged ? both.staged : both.copied;
@@ -61,7 +67,8 @@ StagedBytes measure_staged_bytes(const std::string& backend, const Sweep& sweep,
           least = least > 0 ? std::min(least, median) : median;
         }
       }
-  return {runtime.rank() == 0 ? best_staged_bytes(times) : -1};
+  found.bytes = best_staged_bytes(times);
+  return found;
 }
 
 }  // namespace chorale::bench

@@ -9,7 +9,6 @@
 //
 // The times belong to calls whose data do not fit into cells. Messages below 4 KiB are the chunks of longer ones.
 #pragma once
-#include <functional>
 #include <map>
 #include <string>
 
@@ -22,13 +21,14 @@ struct StagingTimes {
 };
 
 // Returns the longest message that is best staged: the length that minimizes the sum of the logarithms of the times, if
-// messages up to this length are staged and longer messages are copied. Returns 0 if no message is best staged. The map's
-// keys are the lengths of messages in bytes.
+// messages up to this length are staged and longer messages are copied. Returns 0 if no message is best staged, and −1 if
+// nothing was measured. The map's keys are the lengths of messages in bytes.
 std::int64_t best_staged_bytes(const std::map<std::int64_t, StagingTimes>& times);
 
 struct StagedBytes {
   std::int64_t bytes = -1;  // on rank 0; −1 if the backend maps no memory of other processes or the kernel copies none
   bool stopped = false;     // true: a signal ended the measurement
+  std::string busy = {};    // on rank 0: the load of other programs, if it was large enough for a warning
 };
 // Collective.
 StagedBytes measure_staged_bytes(const std::string& backend, const Sweep& sweep, const Session& session);

@@ -170,7 +170,7 @@ Outcome run(const Sweep& sweep, const Session& session) {
       world.go_by(std::make_shared<Selector>(
           selector_of_rank_0(runtime, {text_of(sweep.tuning), "rank 0's tuning table"},
                              {sweep.machine.signature.empty() ? "" : to_toml(sweep.machine), "rank 0's machine file"})));
-      if (sweep.how.staged_up_to >= 0) world.transport().stage_up_to(sweep.how.staged_up_to);
+      if (sweep.staged_up_to >= 0) world.transport().stage_up_to(sweep.staged_up_to);
       outcome = measure_all(team, world, sweep, session);
     } else {
       outcome = on_threads(sweep, session);

@@ -21,6 +21,7 @@ struct Sweep {
   int threads = 2;         // ranks of the threads backend
   std::int64_t order = 1;  // seed of the random order of measurement; if it is 0, rows keep their order
   bool together = false;   // rows with equal BenchCase::question() are measured as one group; a stop discards partial groups
+  std::int64_t staged_up_to = -1;  // longest message of ordinary memory that is staged; −1: as the machine file says
 };
 
 // The result of run(), which is collective. Rank 0 gets `series`; every rank gets `rows`, the number of rows to measure.

@@ -1,32 +1,35 @@
 #include "experiments/bench/team.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/polling_barrier.hpp"
 #include "src/base/shared_cores.hpp"
+#include "src/base/topology.hpp"
 
 namespace chorale::bench {
 
 bool BenchTeam::any(bool mine) { return broadcast(std::ranges::count(gather({mine ? 1.0 : 0.0}), 1.0) > 0 ? 1 : 0) > 0; }
 
-ProcessTeam::ProcessTeam(const mpi::Runtime& runtime)
-    : runtime_(runtime),
-      crowded_(!mpi::ranks_where(runtime.world(),
-                                 shares_cores([&](std::int64_t mine) { return mpi::all_gather(runtime.world(), mine); }))
-                    .empty()) {}
+ProcessTeam::ProcessTeam(const mpi::Runtime& runtime) : runtime_(runtime) {
+  const auto exchange = [&](std::int64_t mine) { return mpi::all_gather(runtime.world(), mine); };
+  crowded_ = !mpi::ranks_where(runtime.world(), shares_cores(exchange)).empty();
+  one_host_ = topology_of(runtime).hosts() == 1;
+}
 
-// A rank that yields can leave the barrier long after the others, and the measured time would include this delay. If there
-// are more ranks than cores, a rank must yield. It first yields once, so that the barrier's own work does not delay a rank
-// that still waits in its call on the same core. Then MPI's blocking barrier follows, which ranks leave within fewer turns
-// on their cores. The program of the peers does the same (experiments/peers/mpi_native.cpp).
+// A rank that yields can leave the barrier long after the others, and the measured time would include this delay. If ranks
+// share cores, a rank must yield. It first yields once, so that the barrier's own work does not delay a rank that still
+// waits in its call on the same core. Then MPI's blocking barrier follows, which ranks leave within fewer turns on their
+// cores. On emulated hosts it is left out, because MPI does not know there that ranks share cores, and its ranks would not
+// yield. The program of the peers yields and waits in MPI's barrier, too (experiments/peers/mpi_native.cpp).
 void ProcessTeam::barrier() {
-  if (crowded_) sched_yield();
-  mpi::polling_barrier(runtime_.world(), [this] {
-    if (crowded_) sched_yield();
-  });
-  if (crowded_) mpi::check(PMPI_Barrier(runtime_.world()));
+  if (!crowded_) return mpi::polling_barrier(runtime_.world(), [] {});
+  sched_yield();
+  mpi::polling_barrier(runtime_.world());
+  if (one_host_) mpi::check(PMPI_Barrier(runtime_.world()));
 }
 
 std::vector<double> ProcessTeam::gather(const std::vector<double>& mine) {

@@ -32,7 +32,8 @@ class ProcessTeam final : public BenchTeam {
 
  private:
   const mpi::Runtime& runtime_;
-  const bool crowded_;  // whether some ranks share cores
+  bool crowded_ = false;  // whether some ranks share cores
+  bool one_host_ = true;
 };
 
 // The state that the threads of a team share.

@@ -1,6 +1,7 @@
 #include "src/base/mpi.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -62,7 +62,7 @@ inline auto Runtime::world() const { return parts_->world.get(); }
 
 std::string library_name();  // "Open MPI v4.1.4"
 
-// Blocking helpers for set-up. The helpers wait inside MPI, so the MPI library handles the death of a peer.
+// Blocking helpers for set-up. The helpers poll MPI, so the MPI library handles the death of a peer.
 std::vector<int> ranks_where(MPI_Comm comm, bool flag);                  // returns, on every rank, the ranks that passed
                                                                          // true
 std::vector<std::string> gather(MPI_Comm comm, const std::string&);      // returns, on rank 0, the strings of all ranks, in

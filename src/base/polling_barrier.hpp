@@ -1,6 +1,7 @@
 // The barrier used during set-up. Unlike MPI's own barrier, the polling barrier also sends pending data of other libraries
 // (progress_hook.hpp). A late rank might need that data before it can enter the barrier. Therefore a polling_barrier
-// precedes every MPI collective of the set-up. The collective itself is nonblocking, so that its waits can sleep:
+// precedes every MPI collective of the set-up. The collective itself is nonblocking where MPI has such a form, so that its
+// waits can sleep:
 //
 //   rank 0   polling_barrier: progresses UCX, MPI …   │ complete: PMPI_Iallgather
 //   rank 1   receives over UCX …   polling_barrier    │ complete: PMPI_Iallgather
@@ -11,7 +12,7 @@
 
 namespace chorale::mpi {
 
-// Returns a pause that yields for some milliseconds and sleeps afterwards. On Linux 6.18, ranks that yielded without end
+// Returns a pause that yields 1000 times and sleeps afterwards. On Linux 6.18, ranks that yielded without end
 // kept other ranks of their core from running for more than 60 s.
 std::function<void()> yields_then_naps();
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <sstream>
 
+#include "src/base/control_groups.hpp"
 #include "src/base/host.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
@@ -20,46 +20,35 @@ double cores(const std::string& quota, const std::string& period) {
   return share > 0 && of > 0 ? share / of : no_limit;
 }
 
-double limit_of(const std::filesystem::path& group) {
-  std::istringstream both(first_line((group / "cpu.max").string()));
+double limit_of(const ControlGroup& group) {
+  const auto line_of = [&](const char* file) { return first_line((group.folder / file).string()); };
+  if (!group.is_version_2) return cores(line_of("cpu.cfs_quota_us"), line_of("cpu.cfs_period_us"));
+  std::istringstream both(line_of("cpu.max"));
   std::string quota, period;
   both >> quota >> period;
-  return std::min(cores(quota, period), cores(first_line((group / "cpu.cfs_quota_us").string()),
-                                              first_line((group / "cpu.cfs_period_us").string())));
+  return cores(quota, period);
 }
 
 }  // namespace
 
-double cpu_quota(const std::string& membership, const std::filesystem::path& root) {
-  double least = no_limit;
-  std::istringstream lines(membership);
-  for (std::string line; std::getline(lines, line);) {  // "0::/a/b" (version 2) or "4:cpu,cpuacct:/a/b" (version 1)
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool has_cpu = ("," + controllers + ",").find(",cpu,") != std::string::npos;
-    if (!controllers.empty() && !has_cpu) continue;
-    const std::filesystem::path top = controllers.empty() ? root : root / controllers;
-    // Inside a container, the path can be the one outside, which does not exist here. The container's own group is then
-    // the top.
-    std::filesystem::path below = std::filesystem::path(line.substr(second + 1)).relative_path();
-    for (; !below.empty(); below = below.parent_path()) least = std::min(least, limit_of(top / below));
-    least = std::min(least, limit_of(top));
-  }
-  return least;
-}
-
-bool shares_cores(const std::function<std::vector<std::int64_t>(std::int64_t)>& exchange) {
+bool shares_cores(const Exchange& exchange, const CpuQuota& quota) {
   const auto ranks_with_equal = [&](const std::string& text) {
-    const auto mine = static_cast<std::int64_t>(std::hash<std::string>{}(text));
+    const auto mine = static_cast<std::int64_t>(std::hash<std::string>{}(kernel_id() + text));
     return static_cast<double>(std::ranges::count(exchange(mine), mine));
   };
   const std::vector<int> cores = allowed_cpus();
-  const double ranks_on_cores = ranks_with_equal(kernel_id() + cpu_ranges(cores)),
-               ranks_on_host = ranks_with_equal(host_name());
-  return ranks_on_cores > static_cast<double>(cores.size()) || ranks_on_host > cpu_quota();
+  std::error_code ignored;  // the name space tells groups of two containers apart, which have the same path in both
+  const std::string name_space = std::filesystem::read_symlink("/proc/self/ns/cgroup", ignored).string();
+  const double ranks_on_cores = ranks_with_equal(cpu_ranges(cores)),
+               ranks_in_group = ranks_with_equal(name_space + quota.group.string());
+  return ranks_on_cores > static_cast<double>(cores.size()) || ranks_in_group > quota.cores;
 }
 
-double cpu_quota() { return cpu_quota(contents_of("/proc/self/cgroup").value_or(""), "/sys/fs/cgroup"); }
+CpuQuota cpu_quota(const std::filesystem::path& root) {
+  CpuQuota least{no_limit, ""};
+  for (const ControlGroup& group : control_groups("cpu", root))
+    if (const double limit = limit_of(group); limit < least.cores) least = {limit, group.folder};
+  return least;
+}
 
 }  // namespace chorale

@@ -10,22 +10,25 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <string>
 #include <vector>
 
 namespace chorale {
 
-// Collective. Whether more ranks use this rank's set of cores than it has cores, or more ranks than its control group allows
-// cores. Sets that overlap in part are counted as if they were apart: launchers bind each rank to its own cores, or none.
-// `exchange` returns the numbers that all ranks passed.
-bool shares_cores(const std::function<std::vector<std::int64_t>(std::int64_t)>& exchange);
+// How many cores' worth of time this process may use, together with the other processes of a control group. Infinite if
+// there is no limit.
+struct CpuQuota {
+  double cores;
+  std::filesystem::path group;
+};
+// Returns the smallest limit of this process's control groups. `root` is prepended to every path that is read.
+CpuQuota cpu_quota(const std::filesystem::path& root = "/");
 
-// Returns how many cores' worth of time this process may use, together with the other processes of its control groups.
-// Infinite if there is no limit. The limit of a group also holds for the groups inside it, so the result is the smallest
-// limit on the way up to the root.
-double cpu_quota();
+// Returns the numbers that all ranks pass. Collective.
+using Exchange = std::function<std::vector<std::int64_t>(std::int64_t)>;
 
-// The same for the text of /proc/self/cgroup and the mounted control groups in the folder `root`.
-double cpu_quota(const std::string& membership, const std::filesystem::path& root);
+// Collective. Whether more ranks use this rank's set of cores than it has cores, or more ranks are in its control group than
+// the group's limit allows cores. Sets that overlap in part are counted as if they were apart: launchers bind each rank to
+// its own cores, or none.
+bool shares_cores(const Exchange& exchange, const CpuQuota& quota = cpu_quota());
 
 }  // namespace chorale

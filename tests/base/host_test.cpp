@@ -25,33 +25,52 @@ TEST_CASE("a process runs until it ends, not until its parent collects it") {
   CHECK_FALSE(is_running(child));
 }
 
-TEST_CASE("the processor time of a control group is the least on the way up to the root, in both versions of them") {
-  const test::TemporaryFolder root;
-  const auto put = [&](const std::string& folder, const char* file, const char* text) {
-    std::filesystem::create_directories(root / folder.c_str());
-    std::ofstream(root / (folder + "/" + file).c_str()) << text << "\n";
+TEST_CASE("the processor time of a control group is the least on the way from the top, in both versions of them") {
+  const double no_limit = std::numeric_limits<double>::infinity();
+  const auto quota = [](const char* mount, const char* groups,
+                        const std::vector<std::pair<std::string, const char*>>& files) {
+    const test::TemporaryFolder root;
+    const auto put = [&](const std::string& file, const std::string& text) {
+      std::filesystem::create_directories((root.path() / file).parent_path());
+      std::ofstream(root.path() / file) << text << "\n";
+    };
+    put("proc/self/mountinfo", mount);
+    put("proc/self/cgroup", groups);
+    for (const auto& [file, text] : files) put("sys/fs/cgroup/" + file, text);
+    return cpu_quota(root).cores;
   };
-  const double unlimited = std::numeric_limits<double>::infinity();
-  CHECK(cpu_quota("", root) == unlimited);
-  CHECK(cpu_quota("0::/job/task\n", root) == unlimited);  // nothing is mounted
-  put("job", "cpu.max", "250000 100000");
-  put("job/task", "cpu.max", "max 100000");
-  CHECK(cpu_quota("0::/job/task\n", root) == 2.5);
-  put("job/task", "cpu.max", "50000 100000");
-  CHECK(cpu_quota("0::/job/task\n", root) == 0.5);
-  CHECK(cpu_quota("0::/job\n", root) == 2.5);
-  put(".", "cpu.max", "200000 100000");  // the path outside of a container leads nowhere inside
-  CHECK(cpu_quota("0::/docker/17\n", root) == 2);
+  const char* const version_2 = "35 31 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
+  CHECK(quota(version_2, "0::/job/task", {}) == no_limit);
+  CHECK(quota(version_2, "0::/job/task", {{"job/cpu.max", "250000 100000"}, {"job/task/cpu.max", "max 100000"}}) == 2.5);
+  CHECK(quota(version_2, "0::/job/task", {{"job/cpu.max", "250000 100000"}, {"job/task/cpu.max", "50000 100000"}}) == 0.5);
+  CHECK(quota(version_2, "0::/job", {{"job/cpu.max", "250000 100000"}, {"job/task/cpu.max", "50000 100000"}}) == 2.5);
+  // In a container, the process's group is outside of the mount.
+  CHECK(quota("35 31 0:32 /docker/7f /sys/fs/cgroup rw - cgroup2 cgroup2 rw", "0::/docker/17",
+              {{"cpu.max", "200000 100000"}}) == 2);
 
-  const std::string version_1 = "5:cpuset:/a\n4:cpu,cpuacct:/a\n1:name=systemd:/a\n";
-  put("cpuset/a", "cpu.cfs_quota_us", "100000");
-  put("cpuset/a", "cpu.cfs_period_us", "100000");
-  CHECK(cpu_quota(version_1, root) == unlimited);
-  put("cpu,cpuacct/a", "cpu.cfs_quota_us", "-1");
-  put("cpu,cpuacct/a", "cpu.cfs_period_us", "100000");
-  CHECK(cpu_quota(version_1, root) == unlimited);
-  put("cpu,cpuacct/a", "cpu.cfs_quota_us", "300000");
-  CHECK(cpu_quota(version_1, root) == 3);
+  const char* const version_1 = "35 31 0:32 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct";
+  const char* const groups = "5:cpuset:/a\n4:cpuacct,cpu:/a\n1:name=systemd:/a";
+  const char *const limit = "cpu,cpuacct/a/cpu.cfs_quota_us", *const period = "cpu,cpuacct/a/cpu.cfs_period_us";
+  CHECK(quota(version_1, groups, {{limit, "-1"}, {period, "100000"}}) == no_limit);
+  CHECK(quota(version_1, groups, {{limit, "300000"}, {period, "100000"}}) == 3);
+}
+
+TEST_CASE("ranks share cores if more of them use a set of cores than it has, or than the control group allows") {
+  const std::size_t cores = allowed_cpus().size();
+  const auto shared = [](std::size_t equal_ranks, std::size_t other_ranks, double quota) {
+    return shares_cores(
+        [&](std::int64_t mine) {
+          std::vector<std::int64_t> all(equal_ranks, mine);
+          all.insert(all.end(), other_ranks, mine + 1);
+          return all;
+        },
+        {quota, ""});
+  };
+  CHECK_FALSE(shared(cores, 0, 1e9));
+  CHECK(shared(cores + 1, 0, 1e9));
+  CHECK_FALSE(shared(cores, 100, 1e9));  // the others use other cores, or are on another machine
+  CHECK(shared(cores, 0, static_cast<double>(cores) - 0.5));
+  CHECK_FALSE(shared(1, 100, 1));
 }
 
 TEST_CASE("a file is read whole, and a missing file or a folder is told from an empty file") {

@@ -11,8 +11,8 @@ class MappedTransport : public Transport {
 
   Memory& memory() override { return pages_->reach().memory().memory(); }
   bool plans_for_all() const override { return true; }
-  void stage_up_to(std::int64_t bytes) override { reach().staged_up_to = bytes; }
-  void share_cores() override { stage_up_to(staged_bytes_on_shared_cores); }
+  void share_cores() override { reach().staged_up_to = usual_ = staged_bytes_on_shared_cores; }
+  void stage_up_to(std::int64_t bytes) override { reach().staged_up_to = bytes < 0 ? usual_ : bytes; }
   Reach& reach() const { return pages_->reach(); }
 
   std::int64_t offer(int members) override {
@@ -25,6 +25,7 @@ class MappedTransport : public Transport {
 
  private:
   std::shared_ptr<FlagPages> pages_;
+  std::int64_t usual_ = usual_staged_bytes;
   Buffer page_;  // the new flag page, between offer() and join()
 };
 

@@ -59,7 +59,7 @@ class Rank {
       : transport_(std::move(transport)), group_(std::move(group)), rank_(rank), script_(script) {}
 
   bool over() const { return !group_; }
-  int begun() const { return next_; }
+  int completed() const { return next_ - static_cast<int>(calls_.size()); }
   bool told() const { return told_; }
   std::string trouble() const { return trouble_; }
 
@@ -194,8 +194,8 @@ struct Team {
         stuck = moved || left ? (greedy ? 0 : 1) : stuck + 1;
         idle = moved || left ? 0 : idle + 1;
       }
-      const auto [least, most] = std::ranges::minmax_element(ranks, {}, &Rank::begun);
-      ahead = std::max(ahead, most->begun() - least->begun());
+      const auto [least, most] = std::ranges::minmax_element(ranks, {}, &Rank::completed);
+      ahead = std::max(ahead, most->completed() - least->completed());
     }
     return ahead;
   }

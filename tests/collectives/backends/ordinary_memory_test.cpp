@@ -94,18 +94,22 @@ TEST_CASE("a float sum has the same bits in mapped, staged and kernel-copied mem
   }
 }
 
-TEST_CASE("the machine file says which messages are staged, and what is not measured stays as it was", "[spmd]") {
+TEST_CASE("the machine file says which messages are staged, if it was measured with cores shared alike", "[spmd]") {
   Host host(5000);
-  Machine machine{.signature = machine_signature(), .cores = 2};
-  const auto go_by = [&](const char* backend, std::int64_t bytes) {
-    machine.levels = {{.backend = backend, .ranks = 2, .staged_bytes = bytes}};
+  const auto go_by = [&](const char* backend, std::int64_t bytes, int cores, int ranks) {
+    Machine machine{.signature = machine_signature(), .cores = cores};
+    machine.levels = {{.backend = backend, .ranks = ranks, .staged_bytes = bytes}};
     host.c.go_by(std::make_shared<Selector>(TuningTable{}, machine));
     return host.reach().staged_up_to;
   };
-  REQUIRE_ALL(go_by("mpi", 700) == 5000);
-  REQUIRE_ALL(go_by("shm", -1) == 5000);
-  REQUIRE_ALL(go_by("shm", 700) == 700);
-  REQUIRE_ALL(go_by("shm", 0) == 0);
+  const int p = host.c.size();
+  const std::int64_t usual = go_by("mpi", 700, p, p);
+  REQUIRE_ALL((usual == mapped::usual_staged_bytes || usual == mapped::staged_bytes_on_shared_cores));
+  REQUIRE_ALL(go_by("shm", 700, p, p) == 700);
+  REQUIRE_ALL(go_by("shm", 0, p, p) == 0);
+  REQUIRE_ALL(go_by("shm", -1, p, p) == usual);
+  REQUIRE_ALL(go_by("shm", 700, p, p + 1) == usual);
+  REQUIRE_ALL(go_by("shm", 700, p - 1, p + 1) == (p == 1 ? usual : 700));
 }
 
 TEST_CASE("only the input, or only the output, may be ordinary", "[spmd]") {

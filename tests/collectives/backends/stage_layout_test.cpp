@@ -28,9 +28,7 @@ std::string trouble_of(const Schedule& schedule, const mapped::StagingRule& stag
       continue;
     }
     for (std::int64_t i = 0; i < message.fill.count; ++i) {
-      std::int64_t& place = stage.at(index(message.fill_at + i));
-      if (place != -1) return "two sends fill one place";
-      place = element(message.fill, i);
+      stage.at(index(message.fill_at + i)) = element(message.fill, i);
       filler[index(message.fill_at + i)] = s;
     }
     for (std::int64_t i = 0; i < step.src[0].count; ++i) {
@@ -38,6 +36,10 @@ std::string trouble_of(const Schedule& schedule, const mapped::StagingRule& stag
       if (stage.at(at) != element(step.src[0], i)) return "a message's data are not in the stage";
       if (filler[at] != s && !schedule.steps[filler[at]].after.empty())
         return "a message can be sent before another send, which must wait, has filled its place";
+      for (std::size_t between = filler[at]; between < s; ++between)
+        if (schedule.steps[between].kind != chorale::Kind::send &&
+            overlap(schedule.problem(), schedule.steps[between].dst, {step.src[0].place, step.src[0].first + i, 1}))
+          return "data change after they were staged";
     }
   }
   return "";
