@@ -1,5 +1,5 @@
-// wait_until is the function in which Chorale waits for other ranks. (Set-up also waits in polling_barrier and inside MPI,
-// see mpi.hpp.) wait_until polls the condition, which can itself make progress. A rank that has a core for itself first
+// wait_until is the function in which Chorale waits for other ranks. (Set-up also polls MPI, see
+// polling_barrier.hpp.) wait_until polls the condition, which can itself make progress. A rank that has a core for itself first
 // keeps this core busy, because a rank that yields or sleeps loses the core to any neighbor for milliseconds. If there are
 // more ranks than cores, or if nothing happens for a long time, wait_until yields, then sleeps, so that eight ranks on two
 // cores still make progress. A deadline turns a hang into an error that names the awaited event. A wait also ends with an
