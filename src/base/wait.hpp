@@ -1,10 +1,10 @@
-// wait_until is the function in which Chorale waits for other ranks. (Set-up also polls MPI, see
-// polling_barrier.hpp.) wait_until polls the condition, which can itself make progress. A rank that has a core for itself first
-// keeps this core busy, because a rank that yields or sleeps loses the core to any neighbor for milliseconds. If there are
-// more ranks than cores, or if nothing happens for a long time, wait_until yields, then sleeps, so that eight ranks on two
-// cores still make progress. A deadline turns a hang into an error that names the awaited event. A wait also ends with an
-// error if it makes no progress for 120 s after a request to stop (signals.hpp). The reason is that the code that normally
-// reads such requests cannot run during the wait. The clock is injected. Failure detectors use `on_idle`.
+// wait_until is the function in which Chorale waits for other ranks. (Set-up also polls MPI, see polling_barrier.hpp.)
+// wait_until polls the condition, which can itself make progress. A rank that has a core for itself first keeps this
+// core busy, because a rank that yields or sleeps loses the core to any neighbor for milliseconds. If there are more
+// ranks than cores, or if nothing happens for a long time, wait_until yields, then sleeps, so that eight ranks on two
+// cores still make progress. A deadline turns a hang into an error that names the awaited event. A wait also ends with
+// an error if it makes no progress for 120 s after a request to stop (signals.hpp). The reason is that the code that
+// normally reads such requests cannot run during the wait. The clock is injected. Failure detectors use `on_idle`.
 //
 //   polls     0 …………… spins …………… spin_seconds …………… + yields …………………… deadline
 //             busy-wait   the same, with   sched_yield         sleep 50 → 200 µs        Error, exit 4
