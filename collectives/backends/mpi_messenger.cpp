@@ -1,11 +1,10 @@
 #include "collectives/backends/mpi_messenger.hpp"
 
-#include <sched.h>
-
 #include <bit>
 #include <limits>
 
 #include "src/base/error.hpp"
+#include "src/base/polling_barrier.hpp"
 
 namespace chorale {
 namespace {
@@ -78,7 +77,7 @@ MpiMessenger::MpiMessenger(MPI_Comm comm, const MpiTags& tags, CallAgreement& ag
 // operation's buffers.
 MpiMessenger::~MpiMessenger() {
   cancel();
-  while (is_receiving()) sched_yield();
+  for (auto pause = mpi::yields_then_naps(); is_receiving();) pause();
   for (std::size_t i = 0; i < active_; ++i)
     if (requests_[i] != MPI_REQUEST_NULL) PMPI_Request_free(&requests_[i]);
 }

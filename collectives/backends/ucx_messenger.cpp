@@ -1,8 +1,7 @@
 #include "collectives/backends/ucx_messenger.hpp"
 
-#include <sched.h>
-
 #include "src/base/error.hpp"
+#include "src/base/polling_barrier.hpp"
 
 namespace chorale::ucx {
 namespace {
@@ -37,7 +36,7 @@ UcxMessenger::UcxMessenger(Endpoints& endpoints, CallAgreement& agreement, const
 // operation's buffers.
 UcxMessenger::~UcxMessenger() {
   cancel();
-  while (is_receiving()) sched_yield();
+  for (auto pause = mpi::yields_then_naps(); is_receiving();) pause();
   for (std::size_t i = 0; i < active_count_; ++i) ucp_request_free(active_[i].request);
 }
 

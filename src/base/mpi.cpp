@@ -1,7 +1,6 @@
 #include "src/base/mpi.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,8 +63,8 @@ void await_other_hosts() {
   if (!on_several_hosts(environment)) return;
   const SystemClock clock;
   double last = clock.seconds(), waited = 0;
-  polling_barrier(MPI_COMM_WORLD, [&] {
-    sched_yield();
+  polling_barrier(MPI_COMM_WORLD, [&, pause = yields_then_naps()] {
+    pause();
     const double now = clock.seconds();
     waited += std::min(now - std::exchange(last, now), 0.01);
     if (waited < patience_seconds) return;
