@@ -35,7 +35,8 @@ rooms = {
                     ["backends"], ["forecast"], ["choice"], ["call"]],
     "parallel": [["pipeline"], ["layout"], ["mesh"], ["context"], ["experts"], ["step"], ["plan"], ["forecast"],
                  ["planner", "state", "generation"], ["trainer"]],
-    "experiments": [["common"], ["train"], ["plan", "prove", "report"], ["bench", "compare", "show", "watch"], ["commands"]],
+    "experiments": [["common"], ["train"], ["plan", "prove", "report"], ["bench", "compare", "launch", "show", "watch"],
+                    ["commands"]],
 }
 # The folder whose code each public header declares. A file may include <chorale/X.hpp> if it may use that folder.
 public_homes = {

@@ -21,10 +21,12 @@ std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_info();
 std::unique_ptr<Command> make_kernels();
+std::unique_ptr<Command> make_launch();
 std::unique_ptr<Command> make_man();
 std::unique_ptr<Command> make_plan();
 std::unique_ptr<Command> make_prove();
 std::unique_ptr<Command> make_report();
+std::unique_ptr<Command> make_resize();
 std::unique_ptr<Command> make_show();
 std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_tune();
@@ -53,6 +55,9 @@ const std::vector<CommandRow>& all_commands() {
       {"kernels",
        "time each kernel of a training step on the host, beside the time of its flops or bytes at the peak (bench kernels)",
        "build/chorale bench kernels --preset tiny --steps 2", true, make_kernels, "training"},
+      {"launch", "train, and go on after a rank or a host is lost, on another layout and with the same result",
+       "build/chorale launch --ranks 2 --run-dir runs -- train --preset tiny --train-iters 20", false, make_launch,
+       "training"},
       {"man", "print the manual page", "build/chorale man", false, make_man, "the program"},
       {"plan", "predict memory, traffic and arithmetic of a step on any layout, without running it",
        "build/chorale plan --preset gpt3-175b --layout dp64.tp8.pp16.z1.sp", false, make_plan, "training"},
@@ -60,6 +65,8 @@ const std::vector<CommandRow>& all_commands() {
        "build/chorale prove --steps 2 --run-dir runs", true, make_prove, "training"},
       {"report", "sum up records, print their tables, draw their figures, compare them", "build/chorale report runs/latest",
        false, make_report, "records"},
+      {"resize", "change the number of ranks of a launch that runs", "build/chorale resize 4 runs/latest", false,
+       make_resize, "training"},
       {"show", "draw a collective algorithm: its rounds, its cost, the order of its sums; or a pipeline schedule",
        "build/chorale show all_reduce ring --ranks 4", false, make_show, "collectives"},
       {"train", "train a transformer, and record every step",
@@ -86,7 +93,8 @@ std::string instead_of(const std::string& name, const std::vector<std::string>& 
     if (operation == collective)
       return fmt::format("{0} bench {1} times it, {0} show {1} draws its algorithms", program(), operation);
   const std::pair<std::vector<std::string>, const char*> others[] = {
-      {{"run", "start", "launch", "torchrun", "deepspeed", "fit", "pretrain", "finetune"}, "train"},
+      {{"run", "start", "fit", "pretrain", "finetune"}, "train"},
+      {{"torchrun", "deepspeed", "elastic"}, "launch"},
       {{"benchmark", "perf", "osu", "nccl-tests", "time"}, "bench"},
       {{"test", "check", "selftest"}, "prove"},
       {{"sweep", "search", "suite"}, "compare"},
@@ -123,6 +131,13 @@ std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_
     group->second.push_back(&row);
   }
   return groups;
+}
+
+std::vector<std::string> names_of_all_commands() {
+  std::vector<std::string> names{"bf16-attention", "cuda-plugin", "cuda-aware", "guard", "supervisor", "timeout"};
+  for (const CommandRow& row : all_commands())
+    for (std::string& name : DeclaredCommand(row).options.names()) names.push_back(std::move(name));
+  return names;
 }
 
 DeclaredCommand::DeclaredCommand(const CommandRow& row) : command(row.make()), options(fmt::format("chorale {}", row.name)) {

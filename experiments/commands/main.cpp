@@ -69,15 +69,6 @@ std::string help_for(const std::vector<std::string>& words) {
   return help(row, DeclaredCommand(row).options);
 }
 
-// Returns the allowed names of CHORALE_ environment variables: the options of all commands, and the variables that
-// DevicePlugin, the guard process and the collectives read.
-std::vector<std::string> names_of_all_commands() {
-  std::vector<std::string> names{"bf16-attention", "cuda-plugin", "cuda-aware", "guard", "timeout"};
-  for (const CommandRow& row : all_commands())
-    for (std::string& name : DeclaredCommand(row).options.names()) names.push_back(std::move(name));
-  return names;
-}
-
 // Returns false only if --backend excludes UCX.
 bool may_use_ucx(const Options& options) {
   const Option* const backend = options.find("backend");

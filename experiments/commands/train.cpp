@@ -165,11 +165,15 @@ class Train final : public Command {
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
+    const double before_load = session.clock.seconds();
     const std::string loaded = load(session, training);  // precedes open_run_record(), which changes runs/latest
+    const double load_seconds = session.clock.seconds() - before_load;
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
+    if (run.recorder && !loaded.empty())
+      run.recorder->number("load_microseconds", static_cast<std::int64_t>(1e6 * load_seconds));
     if (run.recorder) train::announce(run, team, training, data, flags_.steps());
     if (run.recorder && device_.memory()) run.log.result("on {}", team.about_device());
     if (run.recorder && !why_order.empty()) run.log.result("{}", why_order);

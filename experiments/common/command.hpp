@@ -49,6 +49,10 @@ const CommandRow& find_command(const std::string& name);  // throws a usage erro
 // The groups with their rows, in the order in which the groups first appear in the table.
 std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
 
+// The allowed names of CHORALE_ environment variables: the options of all commands, and the variables that DevicePlugin, the
+// guard process and the collectives read.
+std::vector<std::string> names_of_all_commands();
+
 // A command with all its options, and with the options that every command has. `options` keeps pointers into `command` and
 // `log_level`, to which it writes the option values. Thus no copy of `options` is allowed to outlive this object.
 struct DeclaredCommand {

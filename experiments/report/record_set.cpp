@@ -76,6 +76,7 @@ RecordedRun read_run(const std::shared_ptr<const RecordSource>& source, const st
     return run;
   }
   run.command = command_in(attribute("cmdline"));
+  if (run.command == "launch") run.command = "train";  // a launch records the run that it starts, with all its steps
   const bool trained = !run.group("train").numbers("step").empty() || run.settings.count("train-iters");
   if (run.command.empty() && trained) run.command = "train";
   return run;

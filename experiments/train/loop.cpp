@@ -99,8 +99,9 @@ std::optional<StepResult> Loop::step() {
       give_up(error, "before, a checkpoint could not be saved: " + on_one_line(trouble.what()));
     }
     const bool has_saved = options_.saving.newest_step() >= 0;
-    return options_.on_nan.handle(error, training, parts_.run,
-                                  has_saved ? parts_.run.folder / "checkpoints" : std::filesystem::path(parts_.loaded_from));
+    return options_.on_nan.handle(
+        error, training, parts_.run,
+        has_saved ? options_.saving.folder_for(parts_.run) : std::filesystem::path(parts_.loaded_from));
   }
 }
 

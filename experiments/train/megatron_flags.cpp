@@ -234,7 +234,7 @@ const Word flags[] = {
     nothing("num-workers", "tokens are mapped into memory"),
     nothing_to_say("no-mmap-bin-files", "tokens are mapped into memory"),
     // checkpoints, records
-    refused("save", "--run-dir DIR keeps a run and its checkpoints in a new folder below it"),
+    same("save", "save-dir"),
     same("load"),
     same("save-interval"),
     same("eval-interval"),

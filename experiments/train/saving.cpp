@@ -23,6 +23,9 @@ std::int64_t bytes_of_state(const TrainingOptions& o) {
 void Saving::declare(Options& o) {
   const Option& none = o.add("no-save", none_, "make no checkpoints");
   o.add("save-interval", interval_, "steps between checkpoints; 0: only at the end").range(0, 1e9).only_with(none, false);
+  o.add("save-dir", folder_, "save checkpoints in this folder instead of the run's, such as one in /dev/shm")
+      .words("DIR")
+      .only_with(none, false);
   o.add("async-save", in_background_, "train on while a checkpoint is written; needs memory for a copy of the state")
       .changes(Effect::speed)
       .only_with(none, false);
@@ -31,12 +34,14 @@ void Saving::declare(Options& o) {
       .only_with(none, false);
 }
 
-std::string Saving::check(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const {
+std::string Saving::check(const std::filesystem::path& runs, const TrainingOptions& options, std::int64_t steps) const {
   if (none_) return "";
+  if (!folder_.empty()) require_writable(folder_, "--save-dir");
   if (in_background_ && options.offload.any())
     usage_error("--async-save keeps a copy of the state in memory", "--place moves it out of memory",
                 "leave out --async-save or --place");
   std::error_code unknown;
+  const std::filesystem::path folder = folder_.empty() ? runs : std::filesystem::path(folder_);
   const std::filesystem::space_info space = std::filesystem::space(nearest_existing(folder, unknown), unknown);
   if (unknown) return "";
   const std::int64_t set = bytes_of_state(options), saves = 1 + (interval_ > 0 ? (steps - 1) / interval_ : 0);
@@ -46,7 +51,7 @@ std::string Saving::check(const std::filesystem::path& folder, const TrainingOpt
     usage_error(
         "there is no room for a checkpoint",
         fmt::format("a checkpoint needs about {}; {} has {} left", human_bytes(set), folder.string(), human_bytes(free)),
-        "free space, choose another folder with --run-dir, or use --no-save");
+        "free space, choose another folder with --run-dir or --save-dir, or use --no-save");
   if (free >= at_once * set) return "";
   return fmt::format("{} has {} left; {} checkpoints of about {} do not fit: later saves may fail", folder.string(),
                      human_bytes(free), at_once, human_bytes(set));
@@ -65,12 +70,16 @@ bool Saving::carry_out(RunRecord& run, std::int64_t step, bool may_fail, Do&& st
   }
 }
 
+std::filesystem::path Saving::folder_for(const RunRecord& run) const {
+  return folder_.empty() ? run.folder / "checkpoints" : std::filesystem::absolute(folder_).lexically_normal();
+}
+
 void Saving::save(Session& session, RunRecord& run, Training& training, bool last) {
   finish(session, run);
   if (run.recorder) run.recorder->flush();
   const std::int64_t step = training.steps();
   session.runtime->now(fmt::format("saving step {}", step));
-  const std::filesystem::path folder = run.folder / "checkpoints";
+  const std::filesystem::path folder = folder_for(run);
   const Metadata metadata = metadata_of(training, session.options.toml());
   const double begun = session.clock.seconds();
   const auto passed = [&] { return session.clock.seconds() - begun; };
@@ -101,7 +110,7 @@ void Saving::finish(Session& session, RunRecord& run) {
 
 void Saving::saved(Session& session, RunRecord& run, const SavedSet& set, const SaveRow& times) {
   newest_ = times.step;
-  const std::string path = (run.folder / "checkpoints" / fmt::format("step-{}", times.step)).string();
+  const std::string path = (folder_for(run) / fmt::format("step-{}", times.step)).string();
   if (Flight* const flight = session.runtime->flight()) flight->saved(path);
   if (!run.recorder) return;
   if (!table_) table_ = &run.recorder->table<SaveRow>({.group = "saves", .rows = "step"});
@@ -114,7 +123,7 @@ void Saving::saved(Session& session, RunRecord& run, const SavedSet& set, const 
     run.log.warn(
         "the hosts do not share {}: checkpoints lie in parts on {} file systems, and can be loaded once every host "
         "has all files",
-        run.folder.string(), set.file_systems);
+        folder_for(run).string(), set.file_systems);
 }
 
 }  // namespace chorale::train

@@ -1,6 +1,7 @@
 // Controls when and how a run saves its checkpoints.
 //
 //   --save-interval N     one set of files every N steps, and one at the end
+//   --save-dir DIR        the folder of the sets; by default the folder checkpoints/ of the run
 //   --async-save          training continues while a set is written; costs a copy of the state in memory
 //   --on-save-error       abort: the run ends if a set cannot be saved. continue: the run warns, keeps old sets and tries
 //                         again after the next interval; only the last set of a run must succeed
@@ -32,16 +33,18 @@ struct SaveRow {
 class Saving {
  public:
   void declare(Options& options);
-  // Called before MPI starts. Throws a usage error if options contradict each other, or if `folder` has no space for one set
-  // of the model's state. Returns a warning if the folder has no space for all sets that exist at the same time, or "".
-  std::string check(const std::filesystem::path& folder, const TrainingOptions& options, std::int64_t steps) const;
+  // Called before MPI starts. Throws a usage error if options contradict each other, or if there is no space for one set of the
+  // model's state, in --save-dir or otherwise in `runs`. Returns a warning if there is no space for all sets that exist at
+  // the same time, or "".
+  std::string check(const std::filesystem::path& runs, const TrainingOptions& options, std::int64_t steps) const;
 
   bool due(std::int64_t step) const { return !none_ && interval_ > 0 && step % interval_ == 0; }
   bool any() const { return !none_; }
   bool is_written() const { return !pending_ || pending_->is_written(); }  // on this rank
   // Collective, like the functions below. A save that is still being written is finished first. `last`: no step follows.
   void save(Session& session, RunRecord& run, Training& training, bool last);
-  void finish(Session& session, RunRecord& run);        // finishes a save that is being written
+  void finish(Session& session, RunRecord& run);                 // finishes a save that is being written
+  std::filesystem::path folder_for(const RunRecord& run) const;  // the folder of the sets
   std::int64_t newest_step() const { return newest_; }  // step of the newest set that this run has saved; −1: none
 
  private:
@@ -51,7 +54,7 @@ class Saving {
 
   std::int64_t interval_ = 0, newest_ = -1;
   bool none_ = false, in_background_ = false, said_not_shared_ = false;
-  std::string on_error_ = "abort";
+  std::string on_error_ = "abort", folder_;
   std::unique_ptr<BackgroundSave> pending_;
   double copied_seconds_ = 0;  // time in seconds until the pending save continued in the background
   Table* table_ = nullptr;

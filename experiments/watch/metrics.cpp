@@ -1,14 +1,9 @@
 #include "experiments/watch/metrics.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "src/base/descriptor.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
 
@@ -100,23 +95,10 @@ void Metrics::take(const std::string& line) {
 }
 
 bool MetricsFile::read(const fs::path& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status;
-  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  if (status.st_ino != inode_ || status.st_dev != device_ || status.st_size < taken_) {
-    *this = {};
-    inode_ = status.st_ino;
-    device_ = status.st_dev;
-  }
-  written_at_ = static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
-  std::string part(1 << 16, '\0');
-  for (ssize_t got; (got = pread(file.get(), part.data(), part.size(), taken_)) > 0; taken_ += got) {
-    unfinished_.append(part, 0, static_cast<std::size_t>(got));
-    std::size_t begin = 0;
-    for (std::size_t end; (end = unfinished_.find('\n', begin)) != std::string::npos; begin = end + 1)
-      metrics_.take(unfinished_.substr(begin, end - begin));
-    unfinished_.erase(0, begin);
-  }
+  const GrowingFile::News news = file_.read(path);
+  if (!news.exists) return false;
+  if (news.starts_over) metrics_ = {};
+  for (const std::string& line : news.lines) metrics_.take(line);
   if (metrics_.status == "running")
     if (const std::string end = end_seen_by_guards(path); !end.empty()) {
       metrics_.status = end;

@@ -1,16 +1,16 @@
-// Reads a run's metrics.jsonl while a different process writes it. The file can be missing, end in the middle of a line, be
-// truncated or be replaced. The result always consists of the complete lines of the current file.
+// Reads a run's metrics.jsonl while a different process writes it. The result always consists of the complete lines of the
+// current file (growing_file.hpp).
 //
 //   {"table":"/","run_id":…,"status":"running"}    facts of the run; the last such line says how the run ended
 //   {"table": "train", "step": 1, …}               a row of a live table
 #pragma once
-#include <sys/types.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "experiments/common/growing_file.hpp"
 
 namespace chorale::watch {
 
@@ -44,15 +44,11 @@ class MetricsFile {
   // Returns false if the file does not exist.
   bool read(const std::filesystem::path& path);
   const Metrics& metrics() const { return metrics_; }
-  double written_at() const { return written_at_; }  // wall-clock time of the last change, in seconds
+  double written_at() const { return file_.written_at(); }  // wall-clock time of the last change, in seconds
 
  private:
   Metrics metrics_;
-  std::string unfinished_;  // an incomplete line
-  ino_t inode_ = 0;
-  dev_t device_ = 0;
-  off_t taken_ = 0;
-  double written_at_ = 0;
+  GrowingFile file_;
 };
 
 struct WatchedFiles {

@@ -36,8 +36,9 @@ void become(const ChildProgram& program, char** words, char** environment, const
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) raise(SIGTERM);  // the parent died before prctl()
   const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int output = open(program.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  const int errors = open(program.errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  const int output = program.output.empty() ? STDOUT_FILENO : open(program.output.c_str(), flags, 0666);
+  const int errors = program.errors.empty() ? STDERR_FILENO : open(program.errors.c_str(), flags, 0666);
   if (input < 0 || output < 0 || errors < 0) return;
   if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0) return;
   if (cpus) sched_setaffinity(0, sizeof *cpus, cpus);

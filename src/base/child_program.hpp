@@ -1,6 +1,6 @@
 // Runs a program as a child process and waits until it ends.
 //
-// The child writes its output to files. The child has no input and no blocked signals. The child has its own process group,
+// The child writes its output to files, or where this program writes its own. The child has no input and no blocked signals. The child has its own process group,
 // so the terminal's signals reach it only if this program forwards them. The child gets SIGTERM if this program dies.
 #pragma once
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace chorale {
 struct ChildProgram {
   std::vector<std::string> words;        // the program and its arguments; PATH is searched for the program unless its name
                                          // contains a slash
-  std::filesystem::path output, errors;  // files for stdout and stderr
+  std::filesystem::path output, errors;  // files for stdout and stderr; if empty, those of this program
   std::filesystem::path folder = {};     // working folder of the child; if it is empty, the working folder of this program
   std::vector<std::string> environment;  // "NAME=value"
   std::vector<int> cpus = {};            // CPUs that the child is allowed to use; if there are none, all CPUs of this

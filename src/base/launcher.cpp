@@ -20,8 +20,26 @@ Launcher::Launcher(const Environment& environment) {
   for (const char* word : {"--bind-to", "none", "--map-by", "slot:OVERSUBSCRIBE"}) words_.push_back(word);
 }
 
-std::vector<std::string> Launcher::command(std::int64_t ranks, const std::vector<std::string>& program) const {
-  std::vector<std::string> words = words_;
+bool Launcher::reads_host_file() const { return std::filesystem::path(words_.at(0)).filename() == "srun"; }
+
+std::string RankHosts::host_file() const {
+  std::string lines;
+  for (const auto& [host, ranks] : hosts)
+    for (int rank = 0; rank < ranks; ++rank) lines += host + "\n";
+  return lines;
+}
+
+std::vector<std::string> Launcher::command(std::int64_t ranks, const std::vector<std::string>& program,
+                                           const RankHosts& where) const {
+  std::vector<std::string> words = words_, hosts;
+  for (const auto& [host, share] : where.hosts) hosts.push_back(fmt::format("{}:{}", host, share));
+  const bool is_open_mpi = mpi::library_name().find("Open MPI") != std::string::npos;
+  if (!hosts.empty() && reads_host_file())
+    words.emplace_back("--distribution=arbitrary");  // srun passes on all variables
+  else if (!hosts.empty())
+    words.insert(words.end(), {is_open_mpi ? "--host" : "-hosts", join(hosts, ",")});
+  if (!hosts.empty() && is_open_mpi && !reads_host_file())  // MPICH and Intel MPI pass on all variables
+    for (const std::string& name : where.variables) words.insert(words.end(), {"-x", name});
   words.insert(words.end(), {"-n", fmt::format("{}", ranks)});
   words.insert(words.end(), program.begin(), program.end());
   return words;

@@ -7,10 +7,16 @@
 //
 // If Open MPI's launcher is given without options, Chorale adds options that oversubscribe cores and do not bind ranks to
 // cores. If the user is root, it also adds the option that allows root.
+//
+// The three families of launchers take the hosts of the ranks in different ways. Ranks fill the hosts in the given order:
+//
+//   Open MPI     --host n0:2,n1:1 -x NAME      MPICH, Intel MPI     -hosts n0:2,n1:1
+//   srun         --distribution=arbitrary      reads the host of each rank from the file that SLURM_HOSTFILE names
 #pragma once
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <chorale/clock.hpp>
@@ -18,14 +24,25 @@
 
 namespace chorale {
 
+// The hosts for a run's ranks, with the number of ranks on each. If there are none, the launcher chooses.
+struct RankHosts {
+  std::vector<std::pair<std::string, int>> hosts = {};
+  std::vector<std::string> variables = {};  // environment variables that ranks on other hosts need
+
+  std::string host_file() const;  // one line per rank, for srun
+};
+
 class Launcher {
  public:
   explicit Launcher(const Environment& environment = process_environment());
 
-  std::vector<std::string> command(std::int64_t ranks, const std::vector<std::string>& program) const;
+  std::vector<std::string> command(std::int64_t ranks, const std::vector<std::string>& program,
+                                   const RankHosts& where = {}) const;
+  bool reads_host_file() const;  // whether this is srun, which needs RankHosts::host_file
 
   // Runs a command until it ends. Returns the exit code of the command, or 128 plus the number of the signal that ended the
-  // command. Writes the command's stdout to the file `output` and its stderr to `errors`. Calls `meanwhile` every 20 ms with
+  // command. Writes the command's stdout to the file `output` and its stderr to `errors`; an empty path: where this
+  // program writes. Calls `meanwhile` every 20 ms with
   // the process id; `meanwhile` can send signals to the process.
   int run(const std::vector<std::string>& command, const std::filesystem::path& output, const std::filesystem::path& errors,
           Clock& clock, const std::function<void(int pid)>& meanwhile) const;

@@ -10,10 +10,11 @@
 
 namespace chorale {
 
-Signals::Signals() {
+Signals::Signals(std::initializer_list<int> more) {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&set, signal);
+  for (const int signal : more) sigaddset(&set, signal);
   fd_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!fd_)
     throw Error(Exit::runtime, "cannot receive signals", fmt::format("signalfd: {}", std::strerror(errno)),

@@ -4,6 +4,7 @@
 // the signal mask.
 #pragma once
 #include <csignal>
+#include <initializer_list>
 #include <optional>
 
 #include "src/base/descriptor.hpp"
@@ -13,7 +14,8 @@ namespace chorale {
 
 class Signals {
  public:
-  Signals();
+  // `more`: further signals to receive.
+  explicit Signals(std::initializer_list<int> more = {});
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;

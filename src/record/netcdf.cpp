@@ -96,11 +96,14 @@ h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, cons
 
   const auto properties = own<h5::Properties>(H5Pcreate(H5P_DATASET_CREATE));
   check(H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()));
-  check(H5Pset_fletcher32(properties.get()));  // a reader detects a flipped bit
-  set_fill(properties.get(), column.dtype);
+  if (!column.is_text)
+    check(H5Pset_fletcher32(properties.get()));  // a reader detects a flipped bit. HDF5 has no checksums for strings
+  if (!column.is_text) set_fill(properties.get(), column.dtype);
   const auto space = own<h5::Space>(H5Screate_simple(static_cast<int>(size.size()), size.data(), most.data()));
-  auto dataset = own<h5::Dataset>(H5Dcreate2(group, column.name.c_str(), h5::stored_type(column.dtype), space.get(),
-                                             H5P_DEFAULT, properties.get(), H5P_DEFAULT));
+  const auto text = h5::text_type();
+  const hid_t type = column.is_text ? text.get() : h5::stored_type(column.dtype);
+  auto dataset = own<h5::Dataset>(
+      H5Dcreate2(group, column.name.c_str(), type, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT));
   describe_variable(dataset.get(), column.units, column.about);
   describe_labels(dataset.get(), column.labels);
 
@@ -108,7 +111,7 @@ h5::Dataset make_variable(hid_t root, hid_t group, const std::string& rows, cons
     check(H5DSset_scale(dataset.get(), rows.c_str()));
     return dataset;
   }
-  mark_fill(dataset.get(), column.dtype);
+  if (!column.is_text) mark_fill(dataset.get(), column.dtype);
   const auto row_scale = own<h5::Dataset>(H5Dopen2(group, rows.c_str(), H5P_DEFAULT));
   check(H5DSattach_scale(dataset.get(), row_scale.get(), 0));
   for (unsigned i = 0; i < scales.size(); ++i) check(H5DSattach_scale(dataset.get(), scales[i].get(), i + 1));

@@ -22,6 +22,7 @@ struct Column {
   std::string about;
   std::vector<std::string> labels = {};      // the meaning of each value of a u8 column
   std::vector<std::string> dimensions = {};  // additional dimensions after the row dimension
+  bool is_text = false;                      // strings of any length; `dtype` is then not used
 };
 
 // Writes a fixed dimension and its coordinate in `group`.

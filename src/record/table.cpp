@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "src/base/text.hpp"
 
@@ -68,12 +69,18 @@ void Table::buffer_bytes(std::size_t c, DType dtype, const void* values, std::in
   require(c < columns_.size(), "a row for the table {} has more fields than the table has columns ({})", spec_.group,
           columns_.size());
   Stored& stored = columns_[c];
-  require(dtype == stored.column.dtype, "{}/{} stores {}, not {}", spec_.group, stored.column.name,
+  require(!stored.column.is_text && dtype == stored.column.dtype, "{}/{} stores {}, not {}", spec_.group, stored.column.name,
           name_of(stored.column.dtype), name_of(dtype));
   require(bytes == stored.row_bytes, "a row of {}/{} has {} bytes, not {}", spec_.group, stored.column.name,
           stored.row_bytes, bytes);
   const auto* first = static_cast<const std::byte*>(values);
   stored.buffer.insert(stored.buffer.end(), first, first + bytes);
+}
+
+void Table::buffer_text(std::size_t c, const std::string& text) {
+  require(c < columns_.size() && columns_[c].column.is_text, "column {} of the table {} does not store texts", c,
+          spec_.group);
+  columns_[c].texts.push_back(text);
 }
 
 void Table::finish_row(std::size_t fields) {
@@ -84,7 +91,10 @@ void Table::finish_row(std::size_t fields) {
 }
 
 void Table::drop_unfinished_row() {
-  for (Stored& stored : columns_) stored.buffer.resize(static_cast<std::size_t>(buffered_rows_ * stored.row_bytes));
+  for (Stored& stored : columns_) {
+    stored.texts.resize(std::min(stored.texts.size(), static_cast<std::size_t>(buffered_rows_)));
+    if (!stored.column.is_text) stored.buffer.resize(static_cast<std::size_t>(buffered_rows_ * stored.row_bytes));
+  }
 }
 
 void Table::write() {
@@ -98,12 +108,17 @@ void Table::write() {
     const auto in_file = own<h5::Space>(H5Dget_space(stored.dataset.get()));
     check(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr));
     const auto in_memory = own<h5::Space>(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr));
-    check(H5Dwrite(stored.dataset.get(), h5::native_type(stored.column.dtype), in_memory.get(), in_file.get(), H5P_DEFAULT,
-                   stored.buffer.data()));
+    std::vector<const char*> starts;
+    for (const std::string& text : stored.texts) starts.push_back(text.c_str());
+    const auto text = h5::text_type();
+    const hid_t type = stored.column.is_text ? text.get() : h5::native_type(stored.column.dtype);
+    const void* const values = stored.column.is_text ? static_cast<const void*>(starts.data()) : stored.buffer.data();
+    check(H5Dwrite(stored.dataset.get(), type, in_memory.get(), in_file.get(), H5P_DEFAULT, values));
   }
-  for (Stored& stored : columns_)
-    stored.buffer.clear();  // cleared only after all writes, so that a failed write can be
-                            // repeated
+  for (Stored& stored : columns_) {  // cleared only after all writes, so that a failed write can be repeated
+    stored.buffer.clear();
+    stored.texts.clear();
+  }
   written_rows_ += buffered_rows_;
   buffered_rows_ = 0;
   h5::set_attribute(group_.get(), "committed_rows", written_rows_);
@@ -112,9 +127,12 @@ void Table::write() {
 std::string Table::last_row_as_json() const {
   std::string line = "{\"table\": \"" + spec_.group + '"';
   for (const Stored& stored : columns_) {
-    if (stored.buffer.empty() || stored.row_shape.size() > 1) continue;  // metrics.jsonl contains only scalars
+    const bool has_row = !stored.buffer.empty() || !stored.texts.empty();
+    if (!has_row || stored.row_shape.size() > 1) continue;  // metrics.jsonl contains only scalars
     line += ", \"" + stored.column.name + "\": ";
-    line += as_json(stored.column, stored.buffer.data() + stored.buffer.size() - stored.row_bytes);
+    line += stored.column.is_text
+                ? nlohmann::json(stored.texts.back()).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
+                : as_json(stored.column, stored.buffer.data() + stored.buffer.size() - stored.row_bytes);
   }
   return line + "}";
 }

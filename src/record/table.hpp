@@ -4,7 +4,7 @@
 //             step(step*)  phase(phase)             the root, the scale `phase` in the group
 //
 // append() copies a row into a buffer, and write() writes the buffered rows to the file. A column of labels stores small
-// integers with CF's flag_values and flag_meanings.
+// integers with CF's flag_values and flag_meanings. A column of texts stores strings that are not known in advance.
 //
 // A row is a struct with a list of its columns, so a misspelled or mistyped column does not compile:
 //
@@ -87,6 +87,12 @@ Field<Row, Value> column(std::string name, Value Row::*member, std::string units
       member};
 }
 
+// A column whose strings can have any value. Columns with a few possible strings use labels instead, which need one byte.
+template <class Row>
+Field<Row, std::string> text_column(std::string name, std::string Row::*member, std::string about) {
+  return {{.name = std::move(name), .about = std::move(about), .is_text = true}, member};
+}
+
 // Calls f with each field of a row type, in the order of columns().
 template <class Row, class F>
 void each_column(F&& f) {
@@ -102,7 +108,7 @@ class Table {
     try {
       std::size_t c = 0;
       each_column<Row>([&](const auto& field) {
-        if (field.recorded) buffer(c++, stored(row.*field.member, field.column));
+        if (field.recorded) buffer(c++, field, row.*field.member);
       });
       finish_row(c);
     } catch (...) {
@@ -124,11 +130,19 @@ class Table {
     std::vector<hsize_t> row_shape;  // {1, lengths of additional dimensions…}
     std::int64_t row_bytes = 0;
     std::vector<std::byte> buffer;
+    std::vector<std::string> texts;  // the buffer of a text column
   };
 
   void finish_row(std::size_t fields);
   void drop_unfinished_row();
   void buffer_bytes(std::size_t column, DType dtype, const void* values, std::int64_t bytes);
+  void buffer_text(std::size_t column, const std::string& text);
+  template <class Row, class Value>
+  void buffer(std::size_t c, const Field<Row, Value>& field, const Value& value) {
+    if constexpr (std::is_same_v<Value, std::string>)
+      if (field.column.is_text) return buffer_text(c, value);
+    buffer(c, stored(value, field.column));
+  }
   template <class T>
   void buffer(std::size_t c, const T& value) {
     buffer_bytes(c, dtype_of<T>(), &value, sizeof value);

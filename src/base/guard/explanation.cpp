@@ -115,6 +115,30 @@ std::vector<Wait> waits_among(const std::vector<SeenRank>& all) {
   return list;
 }
 
+// The ranks that are late in a run that hangs, and those of them that do not wait in a call themselves.
+struct Blame {
+  std::vector<Wait> waits;
+  std::set<int> late, reason;
+  const std::set<int>& blamed() const { return reason.empty() ? late : reason; }
+};
+
+Blame blame_for_hang(const std::vector<SeenRank>& all) {
+  Blame blame{.waits = waits_among(all)};
+  for (const SeenRank& rank : all)  // a rank that is stopped or dead is late even for a call that it has begun
+    if (rank.state == 'T' || !rank.end.empty())
+      for (Wait& wait : blame.waits)
+        if (wait.waiting.erase(rank.page.rank)) wait.late.insert(rank.page.rank);
+  for (const Wait& wait : blame.waits) blame.late.insert(wait.late.begin(), wait.late.end());
+  for (const SeenRank& rank : all) {
+    if (rank.state == 'T' || !rank.end.empty()) {
+      blame.late.insert(rank.page.rank);
+      blame.reason.insert(rank.page.rank);
+    }
+    if (blame.late.contains(rank.page.rank) && !rank.page.waits) blame.reason.insert(rank.page.rank);
+  }
+  return blame;
+}
+
 std::string in_words(const Wait& wait) {
   std::string line = fmt::format("{} {} in {}", ranks_in_words(wait.waiting), wait.waiting.size() == 1 ? "waits" : "wait",
                                  words_of(*wait.call));
@@ -185,34 +209,23 @@ std::string explain_deadlock(const std::vector<SeenRank>& all) {
 
 std::string explain_hang(const std::vector<SeenRank>& all, double seconds) {
   std::vector<std::string> lines{fmt::format("the run hangs: nothing has moved for {:.1f} s", seconds)};
-  std::vector<Wait> waits = waits_among(all);
-  std::set<int> late, reason;
-  for (const SeenRank& rank : all)  // a rank that is stopped or dead is late even for a call that it has begun
-    if (rank.state == 'T' || !rank.end.empty())
-      for (Wait& wait : waits)
-        if (wait.waiting.erase(rank.page.rank)) wait.late.insert(rank.page.rank);
-  for (const Wait& wait : waits) late.insert(wait.late.begin(), wait.late.end());
+  const Blame blame = blame_for_hang(all);
   for (const SeenRank& rank : all) {
-    if (rank.state == 'T' || !rank.end.empty()) {
-      late.insert(rank.page.rank);
-      reason.insert(rank.page.rank);
-    }
-    if (late.contains(rank.page.rank) && !rank.page.waits) reason.insert(rank.page.rank);
-  }
-  for (const SeenRank& rank : all) {
-    if (!(reason.empty() ? late : reason).contains(rank.page.rank)) continue;
+    if (!blame.blamed().contains(rank.page.rank)) continue;
     lines.push_back(fmt::format("{} is late: it {}, in {}; {}", who(rank.page),
-                                reason.contains(rank.page.rank) ? how_it_lives(rank) : "waits in another call",
+                                blame.reason.contains(rank.page.rank) ? how_it_lives(rank) : "waits in another call",
                                 fixed_text(rank.page.doing), last_call(rank.page)));
   }
-  for (const Wait& wait : waits)
+  for (const Wait& wait : blame.waits)
     if (!wait.waiting.empty()) lines.push_back(in_words(wait));
-  if (waits.empty())
+  if (blame.waits.empty())
     for (const SeenRank& rank : all)
-      if (!late.contains(rank.page.rank)) lines.push_back(fmt::format("{} {}", who(rank.page), in_words(rank)));
+      if (!blame.late.contains(rank.page.rank)) lines.push_back(fmt::format("{} {}", who(rank.page), in_words(rank)));
   lines.push_back(what_to_do(all) + "; a slow machine needs a longer limit: CHORALE_TIMEOUT=SECONDS");
   return in_lines(lines);
 }
+
+std::set<int> late_ranks(const std::vector<SeenRank>& all) { return blame_for_hang(all).blamed(); }
 
 std::string explain_late(const std::vector<SeenRank>& late, const std::vector<SeenRank>& waiting, double seconds) {
   std::set<int> patient;

@@ -9,6 +9,7 @@
 // the late ranks that are not waiting in a call themselves. If every late rank waits in a call, the text names all late
 // ranks.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ std::string explain_end(const SeenRank& ended, const std::vector<SeenRank>& all)
 // the awaited call. That rank cannot make the call, because it also waits.
 std::string explain_deadlock(const std::vector<SeenRank>& all);
 std::string explain_hang(const std::vector<SeenRank>& all, double seconds);
+std::set<int> late_ranks(const std::vector<SeenRank>& all);  // the ranks that explain_hang blames; none if it blames nobody
 
 // Explains a wait outside of collective calls, by naming the ranks that wait and the ranks that are late. Waits outside of
 // calls occur during set-up, when a rank can work for a long time without reporting progress. `waiting` lists the ranks of

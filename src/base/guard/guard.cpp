@@ -67,7 +67,8 @@ void hide_the_rank() {
 // A double fork detaches the guard, so that neither the rank nor the launcher waits for it. The guard also leaves the rank's
 // process group, because launchers kill the complete group. The guard closes all files of the rank except stderr.
 void start_guard(Descriptor listening, const Launch& launch, const Environment& environment) {
-  const Watchman::Job job{launch.size, launch.on_host, after_request(launch, environment), Leftovers::of_this_job()};
+  const Watchman::Job job{launch.size, launch.on_host, after_request(launch, environment), Leftovers::of_this_job(),
+                          environment(supervisor_variable).value_or("")};
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child > 0) waitpid(child, nullptr, 0);  // this child ends immediately
@@ -136,7 +137,8 @@ Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
 }  // namespace
 
 std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& environment) {
-  if (launch.size <= 1 || !parse_switch(environment("CHORALE_GUARD").value_or("yes")).value_or(true)) return nullptr;
+  const bool is_watched = launch.size > 1 || environment(supervisor_variable);  // a single rank waits for no other rank
+  if (!is_watched || !parse_switch(environment("CHORALE_GUARD").value_or("yes")).value_or(true)) return nullptr;
   const Descriptor file(memfd_create("chorale-flight", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file || ftruncate(file.get(), sizeof(FlightPage)) != 0 || fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
     return nullptr;

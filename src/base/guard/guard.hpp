@@ -19,7 +19,7 @@
 //
 // The first rank on a host starts the guard before MPI starts. All other ranks of the host find the guard through a socket
 // whose abstract name contains the job number. A guard ends after the last rank of its host has ended. A run with a single
-// rank has no guard.
+// rank has no guard, unless a supervisor (`chorale launch`) wants to know how it ends.
 #pragma once
 #include <memory>
 
@@ -28,7 +28,11 @@
 
 namespace chorale {
 
-// Connects this rank to the guard of its host. Returns null if the run has a single rank, or if the guard cannot be reached.
+// The environment variable with the invitation of the supervisor that started this run (OtherGuards::invite). It contains a
+// secret, so it is not an option, which every user could see in the list of processes.
+inline constexpr const char* supervisor_variable = "CHORALE_SUPERVISOR";
+
+// Connects this rank to the guard of its host. Returns null if the run has a single rank and no supervisor, or if the guard cannot be reached.
 // A run also works without a guard.
 std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& environment);
 

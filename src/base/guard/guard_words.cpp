@@ -42,6 +42,21 @@ Look look_in(const Json& json) {
           .traced = json.at("traced")};
 }
 
+Json json_of(const Verdict& verdict) {
+  return {{"kind", name_of(verdict.kind)}, {"rank", verdict.rank},
+          {"host", verdict.host},          {"end", verdict.end},
+          {"doing", verdict.doing},        {"silent_seconds", verdict.silent_seconds}};
+}
+
+Verdict verdict_in(const Json& json) {
+  return {.kind = named<VerdictKind>(json.at("kind")),
+          .rank = json.at("rank"),
+          .host = json.at("host"),
+          .end = json.at("end"),
+          .doing = json.at("doing"),
+          .silent_seconds = json.at("silent_seconds")};
+}
+
 Json json_of(const FlightCall& call) {
   return {{"ticket", call.ticket},
           {"sequence", call.sequence},
@@ -128,6 +143,9 @@ std::string to_text(const GuardWords& words, int indent) {
     json["lost"] = words.lost;
     json["code"] = words.exit_code;
   }
+  if (words.verdict) json["verdict"] = json_of(*words.verdict);
+  if (!words.ends.empty()) json["ends"] = words.ends;
+  if (!words.holds.empty()) json["holds"] = words.holds;
   for (const SeenRank& rank : words.ranks) json["ranks"].push_back(json_of(rank));
   return json.dump(indent, ' ', true, Json::error_handler_t::replace);
 }
@@ -144,6 +162,9 @@ GuardWords guard_words_in(const std::string& text) try {
   words.judges = json.value("judges", false);
   words.lost = json.value("lost", "");
   words.exit_code = json.value("code", words.exit_code);
+  if (json.contains("verdict")) words.verdict = verdict_in(json["verdict"]);
+  words.ends = json.value("ends", "");
+  words.holds = json.value("holds", std::vector<int>());
   for (const Json& rank : json.value("ranks", Json::array())) words.ranks.push_back(rank_in(rank));
   return words;
 } catch (const Json::exception& error) {

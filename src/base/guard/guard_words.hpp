@@ -4,7 +4,9 @@
 //   {"host": "n1", "look": {…}}                 twice a second: state of this host's ranks; "judges" if from rank 0's guard
 //   {"host": "n1", "asks": true}                asks for the flight recorders of all ranks
 //   {"host": "n1", "ranks": [{"rank": 2, "calls": [{…}, …], …}, …]}       the reply
-//   {"host": "n1", "lost": "error: rank 2 …", "code": 4, "ranks": […]}    the run cannot go on; also the file of a dump
+//   {"host": "n1", "lost": "error: rank 2 …", "code": 4, "verdict": {"kind": "died", "rank": 2, …}, "ranks": […]}
+//                                               the run cannot go on; also the file of a dump
+//   {"host": "login", "ends": "soon"}           from a supervisor: ask the ranks to end. "ends": "now" kills them
 #pragma once
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@
 #include "src/base/error.hpp"
 #include "src/base/guard/explanation.hpp"
 #include "src/base/guard/look.hpp"
+#include "src/base/guard/verdict.hpp"
 
 namespace chorale {
 
@@ -26,6 +29,9 @@ struct GuardWords {
                                                      // decides whether the run hangs
   std::string lost = "";                             // why the run cannot go on
   int exit_code = static_cast<int>(Exit::watchdog);  // exit code of all ranks if the run cannot go on
+  std::optional<Verdict> verdict = {};               // the same for programs; only together with `lost`
+  std::string ends = "";                             // "soon" or "now", from the supervisor of this run
+  std::vector<int> holds = {};                       // the ranks of this host, for a supervisor
   std::vector<SeenRank> ranks = {};
 };
 

@@ -103,11 +103,10 @@ bool LocalRanks::holds(int rank) const {
   return std::ranges::any_of(ranks_, [&](const Rank& one) { return one.page->rank == rank; });
 }
 
-int LocalRanks::failed_with() const {
+std::optional<SeenRank> LocalRanks::failed() const {
   for (const Rank& rank : ranks_)
-    if (std::atomic_ref(rank.page->fate).load(std::memory_order_acquire) == FlightPage::Fate::failed)
-      return rank.page->exit_code;
-  return 0;
+    if (std::atomic_ref(rank.page->fate).load(std::memory_order_acquire) == FlightPage::Fate::failed) return seen(rank);
+  return {};
 }
 
 bool LocalRanks::asked_to_end() const {
@@ -193,9 +192,18 @@ void LocalRanks::lose(const std::string& why, int exit_code) {
   }
 }
 
-void LocalRanks::end() {
+void LocalRanks::signal(int number) {
   for (const Rank& rank : ranks_)
-    if (rank.here) syscall(SYS_pidfd_send_signal, rank.process.get(), SIGKILL, nullptr, 0);
+    if (rank.here) syscall(SYS_pidfd_send_signal, rank.process.get(), number, nullptr, 0);
+}
+
+void LocalRanks::ask_to_end() { signal(SIGUSR1); }
+void LocalRanks::end() { signal(SIGKILL); }
+
+std::vector<int> LocalRanks::numbers() const {
+  std::vector<int> numbers;
+  for (const Rank& rank : ranks_) numbers.push_back(rank.page->rank);
+  return numbers;
 }
 
 }  // namespace chorale

@@ -2,6 +2,7 @@
 #pragma once
 #include <poll.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,9 @@ class LocalRanks {
 
   bool are_over() const;  // whether all ranks have ended and no more ranks are expected
   bool holds(int rank) const;
-  int failed_with() const;    // the exit code of a rank that failed; 0: no rank has failed
-  bool asked_to_end() const;  // whether a signal has asked a rank to end
-  bool orphaned() const;      // whether a rank has lost the parent that it had when it connected
+  std::optional<SeenRank> failed() const;  // a rank that failed and reported why
+  bool asked_to_end() const;               // whether a signal has asked a rank to end
+  bool orphaned() const;                   // whether a rank has lost the parent that it had when it connected
   Look look();
   std::vector<SeenRank> seen() const;
   void mark();                                       // starts a new observation period, for late() and waiting()
@@ -40,7 +41,9 @@ class LocalRanks {
   void judged();                                     // extends the deadlines of the ranks' waits, because a guard is
                                                      // watching the ranks
   void lose(const std::string& why, int exit_code);  // ends the waits of all ranks, because the run cannot go on
+  void ask_to_end();                                 // by SIGUSR1, for which no launcher sets a limit
   void end();                                        // kills all ranks that are still running
+  std::vector<int> numbers() const;                  // of the ranks that have connected
 
  private:
   struct Condition {  // condition of a process
@@ -67,6 +70,7 @@ class LocalRanks {
   bool show_in(const Newcomer& newcomer);  // returns false if the process has not sent its page yet
   static SeenRank seen(const Rank& rank);
   static Condition condition_of(int pid);
+  void signal(int number);
 
   Clock& clock_;
   Descriptor listening_;

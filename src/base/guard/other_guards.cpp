@@ -47,7 +47,7 @@ bool connects(int line, const std::string& address, int port) {
 
 }  // namespace
 
-std::string OtherGuards::invite() {
+std::string OtherGuards::invite(Invited who) {
   std::uint64_t secret[2] = {};
   sockaddr_in where{};
   where.sin_family = AF_INET;
@@ -62,7 +62,7 @@ std::string OtherGuards::invite() {
   secret_ = fmt::format("{:016x}{:016x}", secret[0], secret[1]);
   std::vector<std::string> addresses;
   for (const Interface& each : network_interfaces())
-    if (each.up && !each.loopback) addresses.push_back(each.address);
+    if (each.up && each.loopback == (who == Invited::this_host)) addresses.push_back(each.address);
   return fmt::format("{} {} {}", chorale::join(addresses, ","), ntohs(where.sin_port), secret_);
 }
 

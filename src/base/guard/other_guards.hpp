@@ -36,7 +36,8 @@ class OtherGuards {
 
   explicit OtherGuards(Clock& clock) : clock_(clock) {}
   // Returns the invitation: addresses of this host, port and secret. Returns "" if this host cannot listen.
-  std::string invite();
+  enum class Invited { other_hosts, this_host };
+  std::string invite(Invited who = Invited::other_hosts);
   void join(const std::string& invitation);
 
   bool any() const { return !guards_.empty(); }

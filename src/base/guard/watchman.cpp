@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "src/base/error.hpp"
@@ -23,6 +24,14 @@ constexpr double grace_seconds = 4;             // time for the launcher to end 
 constexpr double grace_of_orphans_seconds = 1;  // time for ranks to end themselves if they have no launcher
 constexpr int died_or_hung = static_cast<int>(Exit::watchdog);  // the exit code
 
+Verdict verdict_on(const SeenRank& rank, VerdictKind kind) {
+  return {.kind = kind,
+          .rank = rank.page.rank,
+          .host = fixed_text(rank.page.host),
+          .end = rank.end,
+          .doing = fixed_text(rank.page.doing)};
+}
+
 }  // namespace
 
 Watchman::Watchman(Descriptor listening, Job job, Clock& clock)
@@ -30,13 +39,17 @@ Watchman::Watchman(Descriptor listening, Job job, Clock& clock)
       job_(std::move(job)),
       ranks_(std::move(listening), job_.ranks_on_host, clock),
       others_(clock),
-      looked_(clock.seconds()) {}
+      supervisor_(clock),
+      looked_(clock.seconds()) {
+  supervisor_.join(job_.supervisor);
+}
 
 void Watchman::watch() {
   while (!ranks_.are_over()) {
     wait_for_news();
     hear_ranks();
     hear_guards();
+    hear_supervisor();
     if (clock_.seconds() - looked_ >= between_looks_seconds) look();
     const double grace = orphaned_ ? grace_of_orphans_seconds : grace_seconds;
     if (lost_at_ >= 0 && clock_.seconds() - lost_at_ > grace) ranks_.end();
@@ -48,6 +61,7 @@ void Watchman::wait_for_news() {
   std::vector<pollfd> files;
   ranks_.add_to(files);
   others_.add_to(files);
+  supervisor_.add_to(files);
   poll(files.data(), files.size(), static_cast<int>(1000 * between_looks_seconds));
 }
 
@@ -63,27 +77,45 @@ void Watchman::hear_ranks() {
       const std::vector<SeenRank> all = everybody();
       const auto ended = std::ranges::find(all, rank, [](const SeenRank& one) { return one.page.rank; });
       const bool by_itself = ended->end.starts_with("exited") || ended->end.ends_with("TERM") || ended->end.ends_with("INT");
-      const int failed = ranks_.failed_with();  // the launcher might have ended this rank because another rank failed
-      if (ranks_.asked_to_end() && failed == 0)
-        lose(explain_stop(*ended), died_or_hung, true);
+      const auto failed = ranks_.failed();  // the launcher might have ended this rank because another rank failed
+      if (ranks_.asked_to_end() && !failed)
+        lose(explain_stop(*ended), verdict_on(*ended, VerdictKind::asked_to_end), died_or_hung, true);
       else if (by_itself || ranks_.asked_to_end())
-        lose(fmt::format("rank {} {}", rank, ended->end), failed != 0 ? failed : died_or_hung, true);
+        lose(fmt::format("rank {} {}", rank, ended->end),
+             failed ? verdict_on(*failed, VerdictKind::failed) : verdict_on(*ended, VerdictKind::died),
+             failed ? failed->page.exit_code : died_or_hung, true);
       else
-        explain(explain_end(*ended, all));
+        explain(explain_end(*ended, all), verdict_on(*ended, VerdictKind::died));
     }
   }
   // All ranks exit with the exit code of the rank that failed. Thus, the run ends with this code, regardless of which rank
   // the launcher sees end first.
-  if (const int code = ranks_.failed_with(); lost_at_ < 0 && code != 0)
-    lose(fmt::format("a rank on {} failed, and has said why", host_name()), code, true);
+  if (const auto failed = ranks_.failed(); lost_at_ < 0 && failed)
+    lose(fmt::format("a rank on {} failed, and has said why", host_name()), verdict_on(*failed, VerdictKind::failed),
+         failed->page.exit_code, true);
+}
+
+// The supervisor starts the run again, so it decides when ranks end. Without it, they end too.
+void Watchman::hear_supervisor() {
+  for (const auto& [from, words] : supervisor_.move()) {
+    if (words.ends == "soon") ranks_.ask_to_end();
+    if (words.ends == "now") ranks_.end();
+  }
+  const bool gone = std::ranges::any_of(supervisor_.guards(), &OtherGuards::Guard::ended);
+  if (!gone || lost_at_ >= 0) return;
+  orphaned_ = true;
+  explain(fmt::format("error: the supervisor of the ranks on {} is gone\n  these ranks end too\n  start `chorale launch` "
+                      "again: it continues from the newest checkpoint\n",
+                      host_name()),
+          {.kind = VerdictKind::launcher_gone, .host = host_name()});
 }
 
 void Watchman::hear_guards() {
   for (const auto& [from, words] : others_.move()) {
     if (words.asks) others_.say(*from, this->words());
     if (words.lost.empty() || lost_at_ >= 0) continue;
-    lose(words.lost, words.exit_code, false);
-    others_.say({.host = host_name(), .lost = words.lost, .exit_code = words.exit_code});
+    lose(words.lost, words.verdict.value_or(Verdict()), words.exit_code, false);
+    others_.say({.host = host_name(), .lost = words.lost, .exit_code = words.exit_code, .verdict = words.verdict});
   }
 }
 
@@ -92,18 +124,19 @@ void Watchman::hear_guards() {
 void Watchman::look() {
   const double now = clock_.seconds(), passed = std::min(now - std::exchange(looked_, now), 3 * between_looks_seconds);
   look_ = ranks_.look();
-  if (others_.any() && now - said_ >= words_seconds) {
+  if (now - said_ >= words_seconds) {
     said_ = now;
     others_.say({.host = host_name(), .look = look_, .judges = judges_});
+    supervisor_.say({.host = host_name(), .look = look_, .holds = ranks_.numbers()});
   }
   const bool orphaned_now = !orphaned_ && ranks_.orphaned();
   orphaned_ |= orphaned_now;
   if (lost_at_ >= 0) return;
   if (orphaned_now)
-    return explain(
-        fmt::format("error: the launcher of the ranks on {} is gone\n  these ranks end too\n  start the program "
-                    "again\n",
-                    host_name()));
+    return explain(fmt::format("error: the launcher of the ranks on {} is gone\n  these ranks end too\n  start the program "
+                               "again\n",
+                               host_name()),
+                   {.kind = VerdictKind::launcher_gone, .host = host_name()});
   answer_request(now);
   Look all = look_;
   bool judged = false;
@@ -141,8 +174,16 @@ void Watchman::judge_progress(const Look& all, double passed) {
   if ((asks_now || patience_.spent() >= 0.8) && !std::exchange(has_asked_, true))
     others_.say({.host = host_name(), .asks = true});
   if (all_wait && quiet >= deadlock_seconds)
-    if (const std::string deadlock = explain_deadlock(everybody()); !deadlock.empty()) return explain(deadlock);
-  if (patience_.spent() >= 1) explain(explain_hang(everybody(), quiet));
+    if (const std::string deadlock = explain_deadlock(everybody()); !deadlock.empty())
+      return explain(deadlock, {.kind = VerdictKind::hung, .silent_seconds = quiet});
+  if (patience_.spent() < 1) return;
+  const std::vector<SeenRank> ranks = everybody();
+  Verdict verdict{.kind = VerdictKind::hung};
+  const std::set<int> late = late_ranks(ranks);
+  for (const SeenRank& rank : ranks)
+    if (!late.empty() && rank.page.rank == *late.begin()) verdict = verdict_on(rank, VerdictKind::hung);
+  verdict.silent_seconds = quiet;
+  explain(explain_hang(ranks, quiet), verdict);
 }
 
 // Ranks can wait outside a call of a communicator, for example during set-up. In such a wait, ranks can wait for long work,
@@ -170,11 +211,11 @@ void Watchman::warn_of_late_ranks(const Look& all, double passed) {
 void Watchman::judge_silence() {
   for (const OtherGuards::Guard& guard : others_.guards()) {
     if (guard.trusted && !guard.ended && guard.silent >= look_.any)
-      return explain(
-          fmt::format("error: the host {} is gone, or the link to it\n  {} has not heard from it for {:.0f} s\n  "
-                      "check the host and its network; a slow network needs a longer limit: "
-                      "CHORALE_TIMEOUT=SECONDS\n",
-                      guard.words.host, host_name(), guard.silent));
+      return explain(fmt::format("error: the host {} is gone, or the link to it\n  {} has not heard from it for {:.0f} s\n  "
+                                 "check the host and its network; a slow network needs a longer limit: "
+                                 "CHORALE_TIMEOUT=SECONDS\n",
+                                 guard.words.host, host_name(), guard.silent),
+                     {.kind = VerdictKind::host_gone, .host = guard.words.host, .silent_seconds = guard.silent});
   }
 }
 
@@ -191,20 +232,24 @@ std::vector<SeenRank> Watchman::everybody() const {
 
 GuardWords Watchman::words() const { return {.host = host_name(), .look = look_, .ranks = ranks_.seen()}; }
 
-void Watchman::explain(const std::string& explanation) {
+void Watchman::explain(const std::string& explanation, Verdict verdict) {
   std::fputs(explanation.c_str(), stderr);
-  lose(explanation, died_or_hung, true);
+  lose(explanation, std::move(verdict), died_or_hung, true);
 }
 
 // Marks the run as lost, so that the waits of all ranks end. Then the launcher ends the ranks that are not waiting.
-void Watchman::lose(const std::string& why, int exit_code, bool tell_others) {
+void Watchman::lose(const std::string& why, Verdict verdict, int exit_code, bool tell_others) {
   lost_at_ = clock_.seconds();
   ranks_.lose(why, exit_code);
-  if (tell_others) others_.say({.host = host_name(), .lost = why, .exit_code = exit_code});
+  if (tell_others) others_.say({.host = host_name(), .lost = why, .exit_code = exit_code, .verdict = verdict});
   others_.move();
   GuardWords said = words();
   said.lost = why;
   said.exit_code = exit_code;
+  said.verdict = std::move(verdict);
+  said.holds = ranks_.numbers();
+  supervisor_.say(said);
+  supervisor_.move();
   if (tell_others) others_.say({.host = host_name(), .ranks = said.ranks});
   const std::vector<SeenRank> local = std::move(said.ranks);
   said.ranks = everybody();
@@ -213,11 +258,14 @@ void Watchman::lose(const std::string& why, int exit_code, bool tell_others) {
 
 // Removes leftover files, which MPI and the launcher remove themselves unless they are killed.
 void Watchman::clean_up() {
-  others_.say({.host = host_name(), .look = ranks_.look()});
+  const GuardWords farewell{.host = host_name(), .look = ranks_.look()};
+  others_.say(farewell);
+  supervisor_.say(farewell);
   constexpr double patience_seconds = 1;
   for (const double until = clock_.seconds() + patience_seconds; clock_.seconds() < until; clock_.sleep(1e-3)) {
     others_.move();
-    if (others_.has_said_all()) break;
+    supervisor_.move();
+    if (others_.has_said_all() && supervisor_.has_said_all()) break;
   }
   job_.leftovers.remove();
 }

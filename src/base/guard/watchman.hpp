@@ -20,6 +20,7 @@ class Watchman {
     int ranks = 1, ranks_on_host = 0;  // 0: unknown
     std::string after_request;         // the launcher's action on ranks that were asked to end, in words
     Leftovers leftovers;
+    std::string supervisor = "";  // an invitation (other_guards.hpp) of the supervisor that started this run; "": none
   };
   Watchman(Descriptor listening, Job job, Clock& clock);
   void watch();  // returns after the last rank of the host has ended
@@ -28,6 +29,7 @@ class Watchman {
   void wait_for_news();
   void hear_ranks();
   void hear_guards();
+  void hear_supervisor();
   void look();
   void answer_request(double now);
   void judge_progress(const Look& all, double passed);
@@ -35,16 +37,16 @@ class Watchman {
   void judge_silence();
   std::vector<SeenRank> everybody() const;
   GuardWords words() const;
-  void explain(const std::string& explanation);  // called if the run cannot go on: prints the reason, and passes it to all
-                                                 // ranks
+  // Called if the run cannot go on. Prints the reason, and passes it to all ranks.
+  void explain(const std::string& explanation, Verdict verdict);
   // Called if the run cannot go on and the cause has already been reported. Makes the waiting ranks end with this exit code.
-  void lose(const std::string& why, int exit_code, bool tell_others);
+  void lose(const std::string& why, Verdict verdict, int exit_code, bool tell_others);
   void clean_up();
 
   Clock& clock_;
   const Job job_;
   LocalRanks ranks_;
-  OtherGuards others_;
+  OtherGuards others_, supervisor_;
   Patience patience_;
   Look look_;                     // the newest state of the ranks of this host
   Look then_;                     // the state of all ranks at their latest progress

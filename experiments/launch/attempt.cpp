@@ -1,0 +1,84 @@
+#include "experiments/launch/attempt.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "experiments/common/statistics.hpp"
+
+namespace chorale::launch {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::json;
+
+// Sets the fields of a row from a line of metrics.jsonl, which has them under the names of their columns. NaN is null there.
+template <class Row>
+Row row_in(const Json& line) {
+  Row row;
+  each_column<Row>([&](const auto& field) {
+    auto& value = row.*field.member;
+    const auto found = line.find(field.column.name);
+    if (found == line.end()) return;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::uint8_t>) {
+      if (found->is_string()) value = label_of(field.column, *found);
+    } else if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(value)>>) {
+      value = found->is_number() ? found->template get<double>() : std::nan("");
+    } else {
+      if (found->is_number()) value = found->template get<std::remove_cvref_t<decltype(value)>>();
+    }
+  });
+  return row;
+}
+
+std::vector<fs::path> runs_in(const fs::path& folder) {
+  std::vector<fs::path> runs;
+  std::error_code gone;
+  for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end; entry.increment(gone)) {
+    std::error_code error;
+    if (!entry->is_symlink(error) && fs::exists(entry->path() / "metrics.jsonl", error)) runs.push_back(entry->path());
+  }
+  return runs;
+}
+
+}  // namespace
+
+Attempt::Attempt(fs::path folder, double began) : folder_(std::move(folder)), earlier_(runs_in(folder_)), began_(began) {}
+
+void Attempt::find_run() {
+  for (const fs::path& run : runs_in(folder_))
+    if (!std::ranges::count(earlier_, run)) run_ = run;
+}
+
+Attempt::News Attempt::read(double now) {
+  News news;
+  if (run_.empty()) find_run();
+  if (run_.empty()) return news;
+  for (const std::string& text : metrics_.read(run_ / "metrics.jsonl").lines) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (!line.is_object()) continue;
+    const std::string table = line.value("table", "");
+    if (std::isnan(opened_)) opened_ = now;
+    if (table == "/") {
+      status_ = line.value("status", status_);
+      if (line.contains("load_microseconds")) load_seconds_ = 1e-6 * line["load_microseconds"].get<double>();
+    } else if (table == "train") {
+      news.steps.push_back(row_in<train::TrainRow>(line));
+      newest_step_ = news.steps.back().step;
+      if (std::isnan(first_step_)) first_step_ = now;
+      step_times_.push_back(news.steps.back().step_time);
+    } else if (table == "eval") {
+      news.evaluations.push_back(row_in<train::EvalRow>(line));
+    }
+  }
+  return news;
+}
+
+double Attempt::step_seconds() const {
+  constexpr std::ptrdiff_t fewest = 4, most = 32;
+  if (std::ssize(step_times_) < fewest) return absent;
+  const auto newest = std::min(std::ssize(step_times_) - 1, most);  // without the first step, which is cold
+  return summarize(std::vector<double>(step_times_.end() - newest, step_times_.end())).median;
+}
+
+}  // namespace chorale::launch

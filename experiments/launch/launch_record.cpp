@@ -1,0 +1,55 @@
+#include "experiments/launch/launch_record.hpp"
+
+#include "src/base/built.hpp"
+#include "src/base/host.hpp"
+#include "src/record/h5.hpp"
+#include "src/record/run_folder.hpp"
+
+namespace chorale::launch {
+namespace {
+
+Facts facts_of(const Session& session, const std::filesystem::path& folder) {
+  Facts facts{{"run_id", folder.filename().string()},
+              {"user", user_name()},
+              {"launchdate", iso_time(session.clock.wall_seconds())},
+              {"cmdline", session.command_line},
+              {"hostname", host_name()},
+              {"machine", machine_signature()},
+              {"chorale_version", version},
+              {"hdf5_version", h5::version()}};
+  for (const char* fact : {"git_commit", "git_dirty", "compiler", "cxxflags"}) facts.emplace_back(fact, built(fact));
+  return facts;
+}
+
+}  // namespace
+
+LaunchRecord::LaunchRecord(const std::filesystem::path& parent, const Session& session)
+    : folder_(std::filesystem::absolute(make_run_folder(parent, "launch", session.clock)).lexically_normal()),
+      recorder_(folder_, facts_of(session, folder_), session.clock),
+      train_(train::table_of_steps(recorder_)),
+      eval_(recorder_.table<train::EvalRow>({.group = "eval", .rows = "step", .live = true})),
+      events_(recorder_.table<EventRow>({.group = "events", .rows = "event", .live = true})) {}
+
+void LaunchRecord::describe(const std::string& layout, std::int64_t ranks, std::int64_t steps, const std::string& toml) {
+  recorder_.text("/", "layout", layout);
+  recorder_.number("jobsize", ranks);
+  recorder_.number("train_iters", steps);
+  recorder_.text("config", "toml", toml);
+  recorder_.flush();
+}
+
+void LaunchRecord::step(const train::TrainRow& row) {
+  recorder_.append(train_, row);
+  if (recorder_.due(row.step)) recorder_.flush();
+}
+
+void LaunchRecord::evaluation(const train::EvalRow& row) { recorder_.append(eval_, row); }
+
+void LaunchRecord::event(const EventRow& row) {
+  recorder_.append(events_, row);
+  recorder_.flush();
+}
+
+void LaunchRecord::finish(const std::string& status) { recorder_.finish(status); }
+
+}  // namespace chorale::launch

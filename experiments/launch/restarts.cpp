@@ -1,0 +1,44 @@
+#include "experiments/launch/restarts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/base/error.hpp"
+
+namespace chorale::launch {
+namespace {
+
+constexpr std::int64_t most_same_deaths = 3, most_failures = 2;
+constexpr double longest_wait_seconds = 60;
+
+}  // namespace
+
+Decision Restarts::after(const EndOfRun& end) {
+  if (end.how == Ended::complete || end.how == Ended::stopped) return {};
+  const bool progressed = end.saved > before_.saved;
+  if (progressed) fruitless_ = same_deaths_ = failures_ = 0;
+  ++fruitless_;
+  const bool is_failure = end.how != Ended::died;
+  failures_ = is_failure ? failures_ + 1 : 0;
+  const bool repeats = end.how == Ended::died && before_.how == Ended::died && end.rank >= 0 && end.rank == before_.rank &&
+                       end.doing == before_.doing;
+  same_deaths_ = end.how != Ended::died ? 0 : repeats && !progressed ? same_deaths_ + 1 : 1;
+  before_ = end;
+
+  const int died = static_cast<int>(Exit::watchdog);
+  if (end.how == Ended::failed && end.exit_code != static_cast<int>(Exit::runtime))
+    return give_up(end.exit_code, fmt::format("a rank ended with code {}, which another start would repeat", end.exit_code));
+  if (failures_ >= most_failures)
+    return give_up(end.how == Ended::failed ? end.exit_code : died,
+                   end.how == Ended::failed ? "the same state failed twice" : "two starts in a row ended without a reason");
+  if (same_deaths_ >= most_same_deaths)
+    return give_up(died, fmt::format("{} has killed rank {} {} times", end.doing, end.rank, same_deaths_));
+  if (count_ >= most_) return give_up(died, fmt::format("--max-restarts is {}", most_));
+  ++count_;
+  const double wait = fruitless_ <= 1 ? 0 : std::exp2(std::min<std::int64_t>(fruitless_ - 2, 10));
+  return {.starts_again = true, .wait_seconds = std::min(wait, longest_wait_seconds)};
+}
+
+}  // namespace chorale::launch

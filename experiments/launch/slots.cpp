@@ -1,0 +1,116 @@
+#include "experiments/launch/slots.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string_view>
+
+#include "src/base/error.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::launch {
+namespace {
+
+// Reads "n0:2", "n0 slots=2" or "n0".
+std::pair<std::string, int> read_host(const std::string& text, const std::string& origin) {
+  constexpr int most_slots = 4096;
+  constexpr std::string_view marks[] = {" slots=", ":"};
+  std::string name = trim(text), number = "1";
+  for (const std::string_view mark : marks)
+    if (const std::size_t at = name.rfind(mark); at != std::string::npos) {
+      number = trim(name.substr(at + mark.size()));
+      name = trim(name.substr(0, at));
+      break;
+    }
+  const bool is_number = !number.empty() && std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+  const int slots = is_number && number.size() < 6 ? std::stoi(number) : 0;
+  if (name.empty() || name.find_first_of(" \t,") != std::string::npos || slots < 1 || slots > most_slots)
+    usage_error("a host cannot be read", fmt::format("\"{}\" in {}", escape_control(trim(text)), origin),
+                "name hosts with their slots: --hosts n0:2,n1:2, or a file with one \"n0 slots=2\" per line");
+  return {name, slots};
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, int>> read_hosts(const std::string& text) {
+  std::vector<std::pair<std::string, int>> hosts;
+  std::error_code unreadable;
+  const bool is_file = std::filesystem::is_regular_file(text, unreadable);
+  const std::string list = is_file ? contents_of(text).value_or("") : text;
+  for (const std::string& line : split(list, is_file ? '\n' : ',')) {
+    const std::string word = trim(is_file ? line.substr(0, line.find('#')) : line);
+    if (word.empty() && is_file) continue;
+    const auto [name, slots] = read_host(word, is_file ? text : "--hosts " + text);
+    const auto known = std::ranges::find(hosts, name, [](const auto& host) { return host.first; });
+    if (known == hosts.end())
+      hosts.emplace_back(name, slots);
+    else
+      known->second += slots;
+  }
+  if (hosts.empty())
+    usage_error("there are no hosts", fmt::format("{} names none", text), "write one host per line: n0 slots=2");
+  return hosts;
+}
+
+Slots::Slots(std::vector<std::pair<std::string, int>> hosts, double quarantine_seconds)
+    : quarantine_seconds_(quarantine_seconds) {
+  for (const auto& [host, count] : hosts)
+    for (int slot = 0; slot < count; ++slot) slots_.push_back({host});
+}
+
+std::size_t Slots::live(double now) const {
+  return static_cast<std::size_t>(std::ranges::count_if(slots_, [&](const Slot& slot) { return slot.free_at <= now; }));
+}
+
+double Slots::next_return(double now) const {
+  double next = std::numeric_limits<double>::infinity();
+  for (const Slot& slot : slots_)
+    if (slot.free_at > now) next = std::min(next, slot.free_at);
+  return next;
+}
+
+void Slots::assign(int ranks, double now) {
+  of_rank_.clear();
+  for (std::size_t slot = 0; slot < slots_.size() && std::ssize(of_rank_) < ranks; ++slot)
+    if (slots_[slot].free_at <= now) of_rank_.push_back(slot);
+  require(std::ssize(of_rank_) == ranks, "{} ranks need as many live slots, but there are {}", ranks, of_rank_.size());
+}
+
+RankHosts Slots::hosts_of_ranks() const {
+  RankHosts where;
+  for (const std::size_t slot : of_rank_) {
+    if (where.hosts.empty() || where.hosts.back().first != slots_[slot].host) where.hosts.emplace_back(slots_[slot].host, 0);
+    ++where.hosts.back().second;
+  }
+  return where;
+}
+
+std::string Slots::host_of(int rank) const {
+  return rank >= 0 && rank < std::ssize(of_rank_) ? slots_[of_rank_[static_cast<std::size_t>(rank)]].host : "";
+}
+
+int Slots::ranks_on_fullest_host() const {
+  int most = 1;
+  for (const auto& [host, ranks] : hosts_of_ranks().hosts) most = std::max(most, ranks);
+  return most;
+}
+
+void Slots::lose(Slot& slot, double now) const {
+  constexpr int most_doublings = 20;
+  slot.free_at = now + quarantine_seconds_ * std::exp2(std::min(slot.losses++, most_doublings));
+}
+
+void Slots::lose(int rank, double now) {
+  if (rank >= 0 && rank < std::ssize(of_rank_)) lose(slots_[of_rank_[static_cast<std::size_t>(rank)]], now);
+}
+
+void Slots::lose_host(const std::string& host, double now) {
+  for (Slot& slot : slots_)
+    if (slot.host == host) lose(slot, now);
+}
+
+}  // namespace chorale::launch

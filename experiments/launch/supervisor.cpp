@@ -1,0 +1,386 @@
+#include "experiments/launch/supervisor.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "experiments/common/advice.hpp"
+#include "src/base/available_memory.hpp"
+#include "src/base/error.hpp"
+#include "src/base/guard/guard.hpp"
+#include "src/base/host.hpp"
+#include "src/base/text.hpp"
+#include "src/base/wait.hpp"
+#include "src/record/run_folder.hpp"
+
+namespace chorale::launch {
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<std::pair<std::string, int>> hosts_of(const Request& request) {
+  if (!request.hosts.empty()) return request.hosts;
+  return {{host_name(), static_cast<int>(request.slots)}};
+}
+
+std::string in_words(const Verdict& verdict) {
+  const std::string who = verdict.rank >= 0 ? fmt::format("rank {} on {}", verdict.rank, verdict.host) : "the run";
+  const std::string where = verdict.doing.empty() ? "" : " in " + verdict.doing;
+  switch (verdict.kind) {
+    case VerdictKind::died: return fmt::format("{} {}{}", who, verdict.end.empty() ? "died" : verdict.end, where);
+    case VerdictKind::hung: return fmt::format("{} hung{} for {}", who, where, human_seconds(verdict.silent_seconds));
+    case VerdictKind::host_gone: return fmt::format("the host {} is gone", verdict.host);
+    case VerdictKind::failed: return fmt::format("{} failed{}", who, where);
+    case VerdictKind::asked_to_end: return "the ranks were asked to end";
+    case VerdictKind::launcher_gone: return fmt::format("the launcher of the ranks on {} is gone", verdict.host);
+  }
+  return "";
+}
+
+EventKind kind_of(const std::optional<Verdict>& verdict, Ended how) {
+  if (verdict && how == Ended::died) {
+    if (verdict->kind == VerdictKind::hung) return EventKind::hung;
+    if (verdict->kind == VerdictKind::host_gone) return EventKind::host_gone;
+  }
+  return how == Ended::died ? EventKind::died : EventKind::failed;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Session& session, const Request& request, const Program& program, Signals& signals)
+    : session_(session),
+      request_(request),
+      program_(program),
+      signals_(signals),
+      log_({.level = session.log_level}),
+      slots_(hosts_of(request), request.quarantine_seconds),
+      layouts_(program.options(), request.hosts.size() < 2),
+      restarts_(request.most_restarts),
+      record_(request.run_dir, session),
+      control_(record_.folder()),
+      began_(session.clock.seconds()),
+      asked_(layouts_.asked(static_cast<std::int64_t>(slots_.size()))),
+      most_ranks_(static_cast<std::int64_t>(slots_.size())) {}
+
+// ── the layout of the next start ──────────────────────────────────────────────────────────────────────────────────────
+
+Situation Supervisor::situation() const {
+  constexpr std::int64_t uncounted = 128 << 20;  // as --memory-limit of train
+  const std::string& limit = program_.options().option("memory-limit").text;
+  const auto live = static_cast<std::int64_t>(slots_.live(now()));
+  const std::int64_t share = available_memory() / std::max<std::int64_t>(1, std::min(live, most_ranks_)) - uncounted;
+  return {.live = std::min(live, most_ranks_),
+          .fewest = std::min(request_.fewest, most_ranks_),
+          .memory_bytes = limit == "0" ? 0 : std::max<std::int64_t>(1, share),
+          .asked = asked_,
+          .same_layout = request_.same_layout};
+}
+
+std::optional<Chosen> Supervisor::best(std::string* why_not) {
+  const Situation here = situation();
+  return choose(layouts_.between(here.fewest, here.live), here, why_not);
+}
+
+// Returns nullopt if the user asked for the end. Throws if no layout can become possible.
+std::optional<Chosen> Supervisor::wait_for_layout() {
+  constexpr double say_seconds = 10;
+  for (double said = -say_seconds;; session_.clock.sleep(0.02)) {
+    if (const auto signal = signals_.pending(); signal && *signal != SIGUSR2) wants_end_ = true;
+    if (wants_end_) return std::nullopt;
+    control_.serve([this](const std::string& text) { return resize(std::atoll(text.substr(text.find(' ') + 1).c_str())); });
+    std::string why_not;
+    if (auto chosen = best(&why_not)) return chosen;
+    const double back = slots_.next_return(now());
+    if (!std::isfinite(back))
+      usage_error(
+          "no layout is possible", why_not,
+          fmt::format("give more --ranks, a smaller --min-ranks, or a model and a batch that can be divided: {} plan "
+                      "--ranks N --layout all",
+                      program()));
+    if (now() - said >= say_seconds) {
+      log_.info("launch waits: {}; the next slot leaves quarantine in {}", why_not, human_seconds(back - now()));
+      said = now();
+    }
+  }
+}
+
+// ── one start ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+EndOfRun Supervisor::start(const Chosen& chosen) {
+  const Possible& layout = chosen.layout;
+  slots_.assign(static_cast<int>(layout.ranks), now());
+  live_at_start_ = slots_.live(now());
+  Watch watch{.attempt = Attempt(record_.folder(), now()), .guards = OtherGuards(session_.clock)};
+  const bool other_hosts = !request_.hosts.empty();
+  const std::string invitation =
+      watch.guards.invite(other_hosts ? OtherGuards::Invited::other_hosts : OtherGuards::Invited::this_host);
+  setenv(supervisor_variable, invitation.c_str(), 1);
+  RankHosts where = other_hosts ? slots_.hosts_of_ranks() : RankHosts();
+  where.variables = {supervisor_variable};
+  const Launcher launcher;
+  if (other_hosts && launcher.reads_host_file()) {
+    write_file(record_.folder() / "hosts", where.host_file());
+    setenv("SLURM_HOSTFILE", (record_.folder() / "hosts").c_str(), 1);
+  }
+  const std::int64_t saved = saved_step();
+  event_.to_layout = layout.layout;
+  event_.source = saved >= 0 ? "disk" : "none";
+  log_.info("launch: start {} on {}, {} of {} slots{} ({})", restarts_.count() + 1, layout.layout, layout.ranks,
+            slots_.size(), saved >= 0 ? fmt::format(", from step {}", saved) : "", chosen.why);
+  if (running_ && running_->layout != layout.layout && !program_.is_exact())
+    log_.warn("the later steps are not bit-identical to those on {}: the numerics are fast (--numerics exact)",
+              running_->layout);
+  running_ = layout;
+  watch.code = launcher.run(launcher.command(layout.ranks, program_.command_on(layout.layout, record_.folder()), where), "",
+                            "", session_.clock, [&](int process) { tend(watch, process); });
+  const double ended = now();
+  hear_guards(watch);
+  take_rows(watch);
+  note_start(watch);
+  const EndOfRun end = end_of(watch, saved_step());
+  quarantine(watch);
+  note_end(watch, end);
+  ended_at_ = ended;
+  return end;
+}
+
+void Supervisor::tend(Watch& watch, int launcher) {
+  take_rows(watch);
+  note_start(watch);
+  hear_guards(watch);
+  hear_user(watch, launcher);
+  control_.serve([&](const std::string& text) {
+    const std::string answer = resize(std::atoll(text.substr(text.find(' ') + 1).c_str()));
+    if (is_resizing_) end_softly(watch, launcher);
+    return answer;
+  });
+  look_for_better_layout(watch, launcher);
+  if (watch.verdict) hurry_up(watch, launcher, now());
+}
+
+void Supervisor::take_rows(Watch& watch) {
+  Attempt::News news = watch.attempt.read(now());
+  for (train::TrainRow& row : news.steps) {
+    row.time = now();
+    record_.step(row);
+    newest_step_ = std::max(newest_step_, row.step);
+  }
+  for (const train::EvalRow& row : news.evaluations) record_.evaluation(row);
+}
+
+// The first verdict is the cause. Later verdicts, of other hosts, can be its consequences.
+void Supervisor::hear_guards(Watch& watch) {
+  for (const auto& [from, words] : watch.guards.move()) {
+    if (!words.holds.empty()) {
+      const auto known = std::ranges::find(watch.holds, words.host, [](const auto& host) { return host.first; });
+      if (known == watch.holds.end()) watch.holds.emplace_back(words.host, words.holds);
+    }
+    if (!words.verdict || watch.verdict) continue;
+    watch.verdict = words.verdict;
+    watch.verdict_at = now();
+  }
+}
+
+void Supervisor::hear_user(Watch& watch, int launcher) {
+  while (const auto signal = signals_.pending()) {
+    if (*signal == SIGUSR2) {
+      log_.info("launch: {}", resize(static_cast<std::int64_t>(slots_.size())));
+      if (is_resizing_) end_softly(watch, launcher);
+    } else if (wants_end_) {  // the second request
+      watch.guards.say({.host = host_name(), .ends = "now"});
+      kill(launcher, SIGTERM);
+    } else {
+      wants_end_ = true;
+      log_.info("launch: asks the ranks to save and to end; a second signal ends them at once");
+      end_softly(watch, launcher);
+    }
+  }
+}
+
+// A guard asks the ranks by SIGUSR1. A launcher that gets SIGTERM would kill them before they have saved.
+void Supervisor::end_softly(Watch& watch, int launcher) {
+  if (watch.ends_at > 0) return;
+  watch.ends_at = now();
+  const bool has_guards =
+      std::ranges::any_of(watch.guards.guards(), [](const auto& one) { return one.trusted && !one.ended; });
+  if (has_guards)
+    watch.guards.say({.host = host_name(), .ends = "soon"});
+  else
+    kill(launcher, SIGUSR1);
+}
+
+// After the verdict, the launcher ends the ranks. If it does not, as when a host is gone, the supervisor goes further.
+void Supervisor::hurry_up(Watch& watch, int launcher, double now) {
+  constexpr double kill_ranks_seconds = 1.5, ask_launcher_seconds = 3, kill_launcher_seconds = 6;
+  const double passed = now - watch.verdict_at;
+  if (passed > kill_ranks_seconds && watch.hurry < 1) {
+    watch.hurry = 1;
+    watch.guards.say({.host = host_name(), .ends = "now"});
+  }
+  if (passed > ask_launcher_seconds && watch.hurry < 2) {
+    watch.hurry = 2;
+    kill(launcher, SIGTERM);
+  }
+  if (passed > kill_launcher_seconds && watch.hurry < 3) {
+    watch.hurry = 3;
+    kill(launcher, SIGKILL);
+  }
+}
+
+// Slots that have left quarantine are used at once, if the remaining steps then take less time despite the restart.
+void Supervisor::look_for_better_layout(Watch& watch, int launcher) {
+  constexpr double between_seconds = 1;
+  const double seconds_here = watch.attempt.step_seconds();
+  if (watch.verdict || watch.ends_at > 0 || std::isnan(seconds_here) || now() - watch.checked_at < between_seconds) return;
+  watch.checked_at = now();
+  if (slots_.live(now()) <= live_at_start_) return;
+  const auto chosen = best();
+  if (!chosen || chosen->layout.layout == running_->layout) return;
+  const std::int64_t left = program_.steps() - watch.attempt.newest_step();
+  if (!pays(seconds_here, scaled(seconds_here, *running_, chosen->layout), left, restart_seconds_)) return;
+  log_.info("launch: {} slots are live, so the run goes on on {}", slots_.live(now()), chosen->layout.layout);
+  is_resizing_ = true;
+  end_softly(watch, launcher);
+}
+
+std::string Supervisor::resize(std::int64_t ranks) {
+  const auto slots = static_cast<std::int64_t>(slots_.size()), live = static_cast<std::int64_t>(slots_.live(now()));
+  if (ranks < 1 || ranks > slots)
+    return fmt::format("error: this launch cannot have {} ranks\n  it has {} slots\n  name a number from 1 to {}", ranks,
+                       slots, slots);
+  if (ranks > live)
+    return fmt::format("error: only {} of {} slots are live\n  the next leaves quarantine in {}\n  ask again then", live,
+                       slots, human_seconds(slots_.next_return(now()) - now()));
+  Situation there = situation();
+  there.live = ranks;
+  there.fewest = std::min(there.fewest, ranks);
+  std::string why_not;
+  const auto chosen = choose(layouts_.between(there.fewest, ranks), there, &why_not);
+  if (!chosen)
+    return fmt::format("error: no layout of {} ranks is possible\n  {}\n  name another number of ranks", ranks, why_not);
+  most_ranks_ = ranks;
+  if (running_ && chosen->layout.layout == running_->layout)
+    return fmt::format("ok: the run is on {} already", running_->layout);
+  is_resizing_ = true;
+  return fmt::format("ok: the run saves, and goes on on {}", chosen->layout.layout);
+}
+
+// ── the end of a start ────────────────────────────────────────────────────────────────────────────────────────────────
+
+// The verdict decides. The code of the launcher can be that of any rank, and some launchers return 0 although a rank died.
+EndOfRun Supervisor::end_of(const Watch& watch, std::int64_t saved) const {
+  EndOfRun end{.exit_code = watch.code, .saved = saved};
+  const std::string& status = watch.attempt.status();
+  constexpr int signaled = 128;
+  if (watch.verdict && watch.verdict->kind != VerdictKind::asked_to_end) {
+    end.how = watch.verdict->kind == VerdictKind::failed ? Ended::failed : Ended::died;
+    end.rank = watch.verdict->rank;
+    end.doing = watch.verdict->doing;
+  } else if (watch.code == 0 && status == "ok") {
+    end.how = Ended::complete;
+  } else if (wants_end_ || status == "stopped" || watch.verdict) {
+    end.how = Ended::stopped;
+  } else if (watch.code == static_cast<int>(Exit::watchdog) || watch.code > signaled) {
+    end.how = Ended::died;
+  } else {
+    end.how = watch.code == 0 ? Ended::unknown : Ended::failed;
+  }
+  return end;
+}
+
+void Supervisor::quarantine(const Watch& watch) {
+  if (!watch.verdict) return;
+  const Verdict& verdict = *watch.verdict;
+  const bool is_lost = verdict.kind == VerdictKind::died || verdict.kind == VerdictKind::hung;
+  if (is_lost && verdict.rank >= 0) slots_.lose(verdict.rank, now());
+  if (verdict.kind != VerdictKind::host_gone) return;
+  for (const auto& [host, ranks] : watch.holds)  // the name of a host here can differ from its own name
+    if (host == verdict.host && !ranks.empty()) return slots_.lose_host(slots_.host_of(ranks.front()), now());
+  slots_.lose_host(verdict.host, now());
+}
+
+// ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// Completes the event of this start once its first step is done.
+void Supervisor::note_start(const Watch& watch) {
+  if (!has_event_ || std::isnan(watch.attempt.first_step())) return;
+  event_.start_s = watch.attempt.opened() - watch.attempt.began();
+  event_.load_s = watch.attempt.load_seconds();
+  event_.first_step_s = watch.attempt.first_step() - watch.attempt.began();
+  if (event_.kind != EventKind::started) restart_seconds_ = watch.attempt.first_step() - event_.t;
+  record_.event(event_);
+  has_event_ = false;
+}
+
+void Supervisor::note_end(const Watch& watch, const EndOfRun& end) {
+  if (has_event_) record_.event(event_);  // this start did no step
+  has_event_ = false;
+  if (end.how == Ended::complete) return;
+  const std::int64_t lost = std::max<std::int64_t>(0, watch.attempt.newest_step() - std::max<std::int64_t>(0, end.saved));
+  event_ = {.t = watch.verdict       ? watch.verdict_at
+                 : watch.ends_at > 0 ? watch.ends_at
+                                     : now(),
+            .step = newest_step_,
+            .kind = is_resizing_ && end.how == Ended::stopped ? EventKind::resized
+                    : end.how == Ended::stopped               ? EventKind::stopped
+                                                              : kind_of(watch.verdict, end.how),
+            .host = watch.verdict ? watch.verdict->host : "",
+            .rank = end.rank,
+            .why = watch.verdict ? in_words(*watch.verdict)
+                                 : fmt::format("the launcher ended with code {}, without a verdict", watch.code),
+            .lost_steps = lost,
+            .from_layout = running_->layout};
+  if (event_.kind == EventKind::resized || event_.kind == EventKind::stopped) event_.why = "the ranks saved and ended";
+  if (watch.verdict) event_.detect_s = watch.verdict->silent_seconds;
+  event_.end_s = now() - event_.t;
+  has_event_ = true;
+  log_.info("launch: {}; {}{}", event_.why, end.saved >= 0 ? fmt::format("step {} is saved", end.saved) : "no step is saved",
+            lost > 0 ? fmt::format(", {} step{} lost", lost, lost == 1 ? " is" : "s are") : "");
+}
+
+int Supervisor::finish(EventKind kind, const std::string& status, int code, const std::string& why) {
+  if (has_event_) record_.event(event_);
+  record_.event(
+      {.t = now(), .step = newest_step_, .kind = kind, .why = why, .from_layout = running_ ? running_->layout : ""});
+  record_.finish(status);
+  log_.result("recorded in {}", (record_.folder() / "run.h5").string());
+  return code;
+}
+
+int Supervisor::run() {
+  event_ = {.kind = EventKind::started, .why = "the launch began"};
+  has_event_ = true;
+  for (bool first = true;; first = false) {
+    const auto chosen = wait_for_layout();
+    if (!chosen) return finish(EventKind::stopped, "stopped", 0, "the launch was asked to end");
+    if (first) {
+      record_.describe(chosen->layout.layout, chosen->layout.ranks, program_.steps(),
+                       program_.config_on(chosen->layout.layout));
+      log_.result("launch: {} slots; records and checkpoints in {}", slots_.size(), record_.folder().string());
+    } else {
+      event_.choose_s = now() - ended_at_;
+    }
+    const EndOfRun end = start(*chosen);
+    if (end.how == Ended::complete) return finish(EventKind::complete, "ok", 0, "all steps are done");
+    if (end.how == Ended::stopped && std::exchange(is_resizing_, false) && !wants_end_) continue;
+    if (end.how == Ended::stopped || wants_end_)
+      return finish(EventKind::stopped, "stopped", 0, "the launch was asked to end");
+    is_resizing_ = false;
+    const Decision next = restarts_.after(end);
+    if (!next.starts_again) {
+      finish(EventKind::gave_up, "failed", next.exit_code, next.why);
+      throw Error(static_cast<Exit>(next.exit_code), "the launch gives up", next.why,
+                  fmt::format("{} report {} /events lists what happened; continue with --load {}", program(),
+                              record_.folder().string(), program_.save_dir(record_.folder()).string()));
+    }
+    for (const double until = now() + next.wait_seconds; now() < until && !wants_end_;) {
+      if (const auto signal = signals_.pending(); signal && *signal != SIGUSR2) wants_end_ = true;
+      session_.clock.sleep(0.02);
+    }
+  }
+}
+
+}  // namespace chorale::launch
