@@ -82,7 +82,7 @@ class LaunchCommand final : public Command {
   launch::Request request_{.slots = 0, .run_dir = "runs"};
   std::string hosts_;
   std::vector<std::string> words_;
-  std::optional<launch::Program> program_;
+  std::optional<launch::TrainingRun> program_;
   std::optional<Signals> signals_;
 };
 

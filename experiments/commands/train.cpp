@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "experiments/common/kept_tokenizer.hpp"
@@ -165,15 +166,12 @@ class Train final : public Command {
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
-    const double before_load = session.clock.seconds();
-    const std::string loaded = load(session, training);  // precedes open_run_record(), which changes runs/latest
-    const double load_seconds = session.clock.seconds() - before_load;
+    const auto [loaded, load_seconds] = load(session, training);  // precedes open_run_record(), which changes runs/latest
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
-    if (run.recorder && !loaded.empty())
-      run.recorder->number("load_microseconds", static_cast<std::int64_t>(1e6 * load_seconds));
+    if (run.recorder && !loaded.empty()) run.recorder->number("load_microseconds", std::llround(1e6 * load_seconds));
     if (run.recorder) train::announce(run, team, training, data, flags_.steps());
     if (run.recorder && device_.memory()) run.log.result("on {}", team.about_device());
     if (run.recorder && !why_order.empty()) run.log.result("{}", why_order);
@@ -221,8 +219,12 @@ class Train final : public Command {
     return static_cast<int>(as_planned ? Exit::ok : Exit::check);
   }
 
-  // Returns the path of the checkpoint that was loaded, or "".
-  std::string load(Session& session, Training& training) const {
+  struct Loaded {
+    std::string path;  // the checkpoint that was loaded, or ""
+    double seconds = 0;
+  };
+  Loaded load(Session& session, Training& training) const {
+    const double begun = session.clock.seconds();
     Log log({.level = session.runtime->rank() == 0 ? session.log_level : "off"});
     if (!load_hf_.empty()) {
       HostMemory host;
@@ -231,7 +233,7 @@ class Train final : public Command {
       StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {training.options().kernels.threads});
       training.publish();
     }
-    if (load_.empty()) return "";
+    if (load_.empty()) return {};
     // The path is resolved before the ranks meet in open(). Once the ranks have met, rank 0 can set runs/latest to the new
     // run.
     const std::filesystem::path folder = std::filesystem::weakly_canonical(load_);
@@ -240,7 +242,7 @@ class Train final : public Command {
     const std::string path = checkpoint.path().string();
     if (Flight* const flight = session.runtime->flight()) flight->saved(path);
     require_steps_left(checkpoint);
-    return path;
+    return {path, session.clock.seconds() - begun};
   }
 
   // Replaces "auto" for --prefetch-units with rank 0's choice. On rank 0, returns a line for the user, or "".

@@ -130,7 +130,7 @@ std::string trouble_with(const Algorithm& algorithm, const CallOnAllRanks& call)
 }
 
 // The outcome of several proofs of the same algorithm. Two verdicts on an algorithm can be combined, in any order.
-struct Verdict {
+struct RowVerdict {
   std::int64_t problems = 0;  // number of problems that were proved
   std::string trouble;        // the flaw that was found; "" if there is none
   double seconds = 0;
@@ -143,8 +143,8 @@ struct VerifiedRow {
   const char* name;
   const char* unit;
   std::int64_t first, last;  // the smallest and the largest size
-  std::function<Verdict(int size)> prove;
-  Verdict verdict = {};
+  std::function<RowVerdict(int size)> prove;
+  RowVerdict verdict = {};
   std::int64_t left = last - first + 1, flawed = last + 1;  // left: remaining tasks; flawed: smallest size with a flaw
 };
 
@@ -183,8 +183,8 @@ void keep_named(std::vector<VerifiedRow>& rows, const std::vector<std::string>& 
   if (!names.empty()) std::erase_if(rows, [&](const VerifiedRow& row) { return !is_one_of(names)(row.name); });
 }
 
-Verdict verdict_on(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
-  Verdict verdict;
+RowVerdict verdict_on(const Algorithm& algorithm, int size, const std::vector<int>& hosts) {
+  RowVerdict verdict;
   for (const CallOnAllRanks& call : calls_for(algorithm, size, hosts)) {
     if (verdict.trouble = trouble_with(algorithm, call); !verdict.trouble.empty()) return verdict;
     ++verdict.problems;
@@ -192,8 +192,8 @@ Verdict verdict_on(const Algorithm& algorithm, int size, const std::vector<int>&
   return verdict;
 }
 
-Verdict verdict_on(const PipelineAlgorithm& row, std::int64_t stages) {
-  Verdict verdict;
+RowVerdict verdict_on(const PipelineAlgorithm& row, std::int64_t stages) {
+  RowVerdict verdict;
   for (std::int64_t micro_batches = 1; micro_batches <= most_micro_batches; ++micro_batches)
     for (std::int64_t chunks = 1; chunks <= most_chunks; ++chunks) {
       const PipelineShape shape{stages, micro_batches, chunks};
@@ -271,7 +271,7 @@ class Verify final : public Command {
     --row.left;
     if (size > row.flawed) return;
     const double started = clock.seconds();
-    Verdict verdict = row.prove(size);
+    RowVerdict verdict = row.prove(size);
     row.verdict.problems += verdict.problems;
     row.verdict.seconds += clock.seconds() - started;
     if (verdict.trouble.empty()) return;

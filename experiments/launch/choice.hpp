@@ -1,5 +1,5 @@
-// Chooses the layout of the next start from the legal layouts on the live slots. The choice depends only on its arguments, so
-// it can be tested with a table. It comes with its reasons, which the user sees.
+// Chooses the layout of the next start from the legal layouts on the live slots. The choice depends only on its arguments,
+// so a test can pass any. It comes with its reason, which the user sees.
 //
 //   1  the layout that the user asked for, if there are enough live slots
 //   2  otherwise the layout that is fastest by the forecast of a step, of those that fit in memory

@@ -22,11 +22,11 @@ constexpr std::size_t longest = 4096;
 Descriptor new_socket() { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
 // The address of a socket in a folder. A path can be longer than an address, so the folder is named by a descriptor.
-struct Address {
+struct ControlAddress {
   sockaddr_un where{};
   Descriptor folder;
 
-  explicit Address(const std::filesystem::path& in) : folder(open(in.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+  explicit ControlAddress(const std::filesystem::path& in) : folder(open(in.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
     where.sun_family = AF_UNIX;
     fmt::format("/proc/self/fd/{}/{}", folder.get(), socket_name).copy(where.sun_path, sizeof where.sun_path - 1);
   }
@@ -47,7 +47,7 @@ bool is_readable(int line, int milliseconds) {
 }  // namespace
 
 Control::Control(const std::filesystem::path& folder) : path_(folder / socket_name), listening_(new_socket()) {
-  const Address address(folder);
+  const ControlAddress address(folder);
   const mode_t before = umask(0177);
   const bool bound = bind(listening_.get(), address.get(), sizeof address.where) == 0;
   umask(before);
@@ -74,7 +74,7 @@ std::string ask_supervisor(const std::filesystem::path& folder, const std::strin
   constexpr int patience_milliseconds = 10000;
   const std::filesystem::path real = std::filesystem::weakly_canonical(folder);
   const Descriptor line = new_socket();
-  const Address address(real);
+  const ControlAddress address(real);
   if (connect(line.get(), address.get(), sizeof address.where) != 0)
     usage_error("no supervisor answers for this run",
                 fmt::format("{}: {}", (real / socket_name).string(), std::strerror(errno)),

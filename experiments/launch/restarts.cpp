@@ -15,7 +15,7 @@ constexpr double longest_wait_seconds = 60;
 
 }  // namespace
 
-Decision Restarts::after(const EndOfRun& end) {
+NextStart Restarts::after(const EndOfRun& end) {
   if (end.how == Ended::complete || end.how == Ended::stopped) return {};
   const bool progressed = end.saved > before_.saved;
   if (progressed) fruitless_ = same_deaths_ = failures_ = 0;
@@ -38,7 +38,7 @@ Decision Restarts::after(const EndOfRun& end) {
   if (count_ >= most_) return give_up(died, fmt::format("--max-restarts is {}", most_));
   ++count_;
   const double wait = fruitless_ <= 1 ? 0 : std::exp2(std::min<std::int64_t>(fruitless_ - 2, 10));
-  return {.starts_again = true, .wait_seconds = std::min(wait, longest_wait_seconds)};
+  return {.comes = true, .wait_seconds = std::min(wait, longest_wait_seconds)};
 }
 
 }  // namespace chorale::launch

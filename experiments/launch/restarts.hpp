@@ -26,8 +26,8 @@ struct EndOfRun {
   std::int64_t saved = -1;  // newest saved step; −1: none
 };
 
-struct Decision {
-  bool starts_again = false;
+struct NextStart {
+  bool comes = false;
   double wait_seconds = 0;  // before the next start
   int exit_code = 0;        // otherwise
   std::string why = "";     // why the launch ends although the run is not complete
@@ -36,11 +36,11 @@ struct Decision {
 class Restarts {
  public:
   explicit Restarts(std::int64_t most) : most_(most) {}
-  Decision after(const EndOfRun& end);
+  NextStart after(const EndOfRun& end);
   std::int64_t count() const { return count_; }  // number of starts after the first
 
  private:
-  Decision give_up(int exit_code, std::string why) const { return {.exit_code = exit_code, .why = std::move(why)}; }
+  NextStart give_up(int exit_code, std::string why) const { return {.exit_code = exit_code, .why = std::move(why)}; }
 
   std::int64_t most_, count_ = 0;
   std::int64_t fruitless_ = 0;    // ends in a row without a newly saved step

@@ -50,7 +50,7 @@ EventKind kind_of(const std::optional<Verdict>& verdict, Ended how) {
 
 }  // namespace
 
-Supervisor::Supervisor(Session& session, const Request& request, const Program& program, Signals& signals)
+Supervisor::Supervisor(Session& session, const Request& request, const TrainingRun& program, Signals& signals)
     : session_(session),
       request_(request),
       program_(program),
@@ -113,7 +113,7 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   const Possible& layout = chosen.layout;
   slots_.assign(static_cast<int>(layout.ranks), now());
   live_at_start_ = slots_.live(now());
-  Watch watch{.attempt = Attempt(record_.folder(), now()), .guards = OtherGuards(session_.clock)};
+  Watch watch{.run = StartedRun(record_.folder(), now()), .guards = OtherGuards(session_.clock)};
   const bool other_hosts = !request_.hosts.empty();
   const std::string invitation =
       watch.guards.invite(other_hosts ? OtherGuards::Invited::other_hosts : OtherGuards::Invited::this_host);
@@ -162,7 +162,7 @@ void Supervisor::tend(Watch& watch, int launcher) {
 }
 
 void Supervisor::take_rows(Watch& watch) {
-  Attempt::News news = watch.attempt.read(now());
+  StartedRun::News news = watch.run.read(now());
   for (train::TrainRow& row : news.steps) {
     row.time = now();
     record_.step(row);
@@ -233,13 +233,13 @@ void Supervisor::hurry_up(Watch& watch, int launcher, double now) {
 // Slots that have left quarantine are used at once, if the remaining steps then take less time despite the restart.
 void Supervisor::look_for_better_layout(Watch& watch, int launcher) {
   constexpr double between_seconds = 1;
-  const double seconds_here = watch.attempt.step_seconds();
+  const double seconds_here = watch.run.step_seconds();
   if (watch.verdict || watch.ends_at > 0 || std::isnan(seconds_here) || now() - watch.checked_at < between_seconds) return;
   watch.checked_at = now();
   if (slots_.live(now()) <= live_at_start_) return;
   const auto chosen = best();
   if (!chosen || chosen->layout.layout == running_->layout) return;
-  const std::int64_t left = program_.steps() - watch.attempt.newest_step();
+  const std::int64_t left = program_.steps() - watch.run.newest_step();
   if (!pays(seconds_here, scaled(seconds_here, *running_, chosen->layout), left, restart_seconds_)) return;
   log_.info("launch: {} slots are live, so the run goes on on {}", slots_.live(now()), chosen->layout.layout);
   is_resizing_ = true;
@@ -273,7 +273,7 @@ std::string Supervisor::resize(std::int64_t ranks) {
 // The verdict decides. The code of the launcher can be that of any rank, and some launchers return 0 although a rank died.
 EndOfRun Supervisor::end_of(const Watch& watch, std::int64_t saved) const {
   EndOfRun end{.exit_code = watch.code, .saved = saved};
-  const std::string& status = watch.attempt.status();
+  const std::string& status = watch.run.status();
   constexpr int signaled = 128;
   if (watch.verdict && watch.verdict->kind != VerdictKind::asked_to_end) {
     end.how = watch.verdict->kind == VerdictKind::failed ? Ended::failed : Ended::died;
@@ -306,11 +306,11 @@ void Supervisor::quarantine(const Watch& watch) {
 
 // Completes the event of this start once its first step is done.
 void Supervisor::note_start(const Watch& watch) {
-  if (!has_event_ || std::isnan(watch.attempt.first_step())) return;
-  event_.start_s = watch.attempt.opened() - watch.attempt.began();
-  event_.load_s = watch.attempt.load_seconds();
-  event_.first_step_s = watch.attempt.first_step() - watch.attempt.began();
-  if (event_.kind != EventKind::started) restart_seconds_ = watch.attempt.first_step() - event_.t;
+  if (!has_event_ || std::isnan(watch.run.first_step())) return;
+  event_.start_s = watch.run.opened() - watch.run.began();
+  event_.load_s = watch.run.load_seconds();
+  event_.first_step_s = watch.run.first_step() - watch.run.began();
+  if (event_.kind != EventKind::started) restart_seconds_ = watch.run.first_step() - event_.t;
   record_.event(event_);
   has_event_ = false;
 }
@@ -319,7 +319,7 @@ void Supervisor::note_end(const Watch& watch, const EndOfRun& end) {
   if (has_event_) record_.event(event_);  // this start did no step
   has_event_ = false;
   if (end.how == Ended::complete) return;
-  const std::int64_t lost = std::max<std::int64_t>(0, watch.attempt.newest_step() - std::max<std::int64_t>(0, end.saved));
+  const std::int64_t lost = std::max<std::int64_t>(0, watch.run.newest_step() - std::max<std::int64_t>(0, end.saved));
   event_ = {.t = watch.verdict       ? watch.verdict_at
                  : watch.ends_at > 0 ? watch.ends_at
                                      : now(),
@@ -369,8 +369,8 @@ int Supervisor::run() {
     if (end.how == Ended::stopped || wants_end_)
       return finish(EventKind::stopped, "stopped", 0, "the launch was asked to end");
     is_resizing_ = false;
-    const Decision next = restarts_.after(end);
-    if (!next.starts_again) {
+    const NextStart next = restarts_.after(end);
+    if (!next.comes) {
       finish(EventKind::gave_up, "failed", next.exit_code, next.why);
       throw Error(static_cast<Exit>(next.exit_code), "the launch gives up", next.why,
                   fmt::format("{} report {} /events lists what happened; continue with --load {}", program(),

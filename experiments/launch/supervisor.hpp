@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "experiments/common/command.hpp"
-#include "experiments/launch/attempt.hpp"
 #include "experiments/launch/control.hpp"
 #include "experiments/launch/launch_record.hpp"
 #include "experiments/launch/layouts.hpp"
-#include "experiments/launch/program.hpp"
 #include "experiments/launch/restarts.hpp"
 #include "experiments/launch/slots.hpp"
+#include "experiments/launch/started_run.hpp"
+#include "experiments/launch/training_run.hpp"
 #include "src/base/guard/other_guards.hpp"
 #include "src/base/log.hpp"
 #include "src/base/signals.hpp"
@@ -41,13 +41,13 @@ struct Request {
 
 class Supervisor {
  public:
-  Supervisor(Session& session, const Request& request, const Program& program, Signals& signals);
+  Supervisor(Session& session, const Request& request, const TrainingRun& program, Signals& signals);
   int run();
 
  private:
   // What is known about the current start while it runs.
   struct Watch {
-    Attempt attempt;
+    StartedRun run;
     OtherGuards guards;
     std::optional<Verdict> verdict = {};
     double verdict_at = 0, ends_at = 0;  // ends_at: when the ranks were asked to end; 0: they were not
@@ -79,7 +79,7 @@ class Supervisor {
 
   Session& session_;
   const Request request_;
-  const Program& program_;
+  const TrainingRun& program_;
   Signals& signals_;
   Log log_;
   Slots slots_;

@@ -33,9 +33,9 @@ struct SaveRow {
 class Saving {
  public:
   void declare(Options& options);
-  // Called before MPI starts. Throws a usage error if options contradict each other, or if there is no space for one set of the
-  // model's state, in --save-dir or otherwise in `runs`. Returns a warning if there is no space for all sets that exist at
-  // the same time, or "".
+  // Called before MPI starts. Throws a usage error if options contradict each other, or if there is no space for one set
+  // of the model's state, in --save-dir or otherwise in `runs`. Returns a warning if there is no space for all sets that
+  // exist at the same time, or "".
   std::string check(const std::filesystem::path& runs, const TrainingOptions& options, std::int64_t steps) const;
 
   bool due(std::int64_t step) const { return !none_ && interval_ > 0 && step % interval_ == 0; }

@@ -1,7 +1,8 @@
 // Runs a program as a child process and waits until it ends.
 //
-// The child writes its output to files, or where this program writes its own. The child has no input and no blocked signals. The child has its own process group,
-// so the terminal's signals reach it only if this program forwards them. The child gets SIGTERM if this program dies.
+// The child writes its output to files, or where this program writes its own. The child has no input and no blocked signals.
+// The child has its own process group, so the terminal's signals reach it only if this program forwards them. The child gets
+// SIGTERM if this program dies.
 #pragma once
 #include <filesystem>
 #include <functional>

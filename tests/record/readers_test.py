@@ -46,6 +46,7 @@ class Readers(unittest.TestCase):
             self.assertEqual(phases.phase.attrs["flag_meanings"].split(), ["forward", "backward"])
             np.testing.assert_array_equal(bench.op, [0, 1, 2])
             np.testing.assert_array_equal(bench.ranks, [3, 3, 3])
+            self.assertEqual(list(bench.note.values), ["Größe ", "", "Größe xx"])
             self.assertEqual(list(opened["ranks"].host.values), ["north", "søuth", ""])
             np.testing.assert_array_equal(opened["ranks"].cpu, [0, 1, -1])
             self.assertEqual(opened["config"].toml.item(), "ranks = 3\n")
@@ -61,7 +62,7 @@ class Readers(unittest.TestCase):
                 found.append(name)
                 for axis in item.dims:
                     self.assertTrue(h5py.h5ds.is_scale(item.id) or len(axis) == 1, f"{name}: no scale")
-                if item.chunks:
+                if item.chunks and item.dtype.kind != "O":  # HDF5 has no checksums for strings of any length
                     self.assertTrue(item.fletcher32, name)
                 self.assertNotIn(item.dtype.kind, "Vb", f"{name}: compound or boolean")
                 self.assertFalse(item.dtype.kind == "i" and "_FillValue" in item.attrs, name)

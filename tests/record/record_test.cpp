@@ -61,6 +61,7 @@ TEST_CASE("records are read back, including tables with several dimensions and l
   const auto bench = reader.variables("/bench");
   CHECK(named(bench, "sample").cells == std::vector<std::string>{"0", "1", "2"});  // the table numbers the rows
   CHECK(named(bench, "op").cells[2] == "all_gather");
+  CHECK(named(bench, "note").cells == std::vector<std::string>{"Größe ", "", "Größe xx"});
   CHECK(named(reader.variables("/ranks"), "host").cells == std::vector<std::string>{"north", "søuth", ""});
   CHECK(named(reader.variables("/config"), "toml").cells[0] == "ranks = 3\n");
 }

@@ -36,11 +36,13 @@ struct BenchRow {
   std::int64_t bytes;
   std::int32_t ranks;
   double time;
+  std::string note = "";
   static auto columns() {
     return std::tuple{column("op", &BenchRow::op, "", "operation", {"all_reduce", "broadcast", "all_gather"}),
                       column("bytes", &BenchRow::bytes, "byte", "of the whole vector"),
                       column("ranks", &BenchRow::ranks, "1", "in the group"),
-                      column("time", &BenchRow::time, "s", "of one call")};
+                      column("time", &BenchRow::time, "s", "of one call"),
+                      text_column("note", &BenchRow::note, "in words")};
   }
 };
 

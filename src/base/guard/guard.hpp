@@ -32,8 +32,8 @@ namespace chorale {
 // secret, so it is not an option, which every user could see in the list of processes.
 inline constexpr const char* supervisor_variable = "CHORALE_SUPERVISOR";
 
-// Connects this rank to the guard of its host. Returns null if the run has a single rank and no supervisor, or if the guard cannot be reached.
-// A run also works without a guard.
+// Connects this rank to the guard of its host. Returns null if the run has a single rank and no supervisor, or if the guard
+// cannot be reached. A run also works without a guard.
 std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& environment);
 
 }  // namespace chorale

@@ -14,11 +14,11 @@
 
 namespace chorale::launch {
 
-class Program {
+class TrainingRun {
  public:
   // `words`: "train --preset tiny …". Throws a usage error if they are no training run that can be started again, or if its
   // options are wrong for `ranks` ranks.
-  Program(const std::vector<std::string>& words, std::int64_t ranks);
+  TrainingRun(const std::vector<std::string>& words, std::int64_t ranks);
 
   const Options& options() const { return declared_->options; }
   std::int64_t steps() const;

@@ -1,4 +1,4 @@
-#include "experiments/launch/program.hpp"
+#include "experiments/launch/training_run.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ bool is_own(const Option& option) {
 
 }  // namespace
 
-Program::Program(const std::vector<std::string>& words, std::int64_t ranks) {
+TrainingRun::TrainingRun(const std::vector<std::string>& words, std::int64_t ranks) {
   if (words.empty())
     usage_error("launch needs a program to start", "no words follow --",
                 fmt::format("{} launch --ranks 4 -- train --preset tiny", program()));
@@ -45,14 +45,14 @@ Program::Program(const std::vector<std::string>& words, std::int64_t ranks) {
                 "run it without launch");
 }
 
-std::int64_t Program::steps() const { return std::atoll(options().option("train-iters").text.c_str()); }
+std::int64_t TrainingRun::steps() const { return std::atoll(options().option("train-iters").text.c_str()); }
 
-fs::path Program::save_dir(const fs::path& folder) const {
+fs::path TrainingRun::save_dir(const fs::path& folder) const {
   const std::string& asked = options().option("save-dir").text;
   return asked.empty() ? folder / "checkpoints" : fs::absolute(asked).lexically_normal();
 }
 
-std::string Program::config_on(const std::string& layout) const {
+std::string TrainingRun::config_on(const std::string& layout) const {
   DeclaredCommand here(find_command("train"));
   for (const Option& option : options().all())
     if (!option.is_source && !is_own(option) && option.text != option.initial)
@@ -66,7 +66,7 @@ std::string Program::config_on(const std::string& layout) const {
   return text;
 }
 
-std::vector<std::string> Program::command_on(const std::string& layout, const fs::path& folder) const {
+std::vector<std::string> TrainingRun::command_on(const std::string& layout, const fs::path& folder) const {
   const fs::path config = folder / "train.toml", saves = save_dir(folder);
   write_file(config, config_on(layout));
   const std::string interval = options().option("save-interval").text;

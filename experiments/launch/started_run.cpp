@@ -1,4 +1,4 @@
-#include "experiments/launch/attempt.hpp"
+#include "experiments/launch/started_run.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -43,14 +43,15 @@ std::vector<fs::path> runs_in(const fs::path& folder) {
 
 }  // namespace
 
-Attempt::Attempt(fs::path folder, double began) : folder_(std::move(folder)), earlier_(runs_in(folder_)), began_(began) {}
+StartedRun::StartedRun(fs::path folder, double began)
+    : folder_(std::move(folder)), earlier_(runs_in(folder_)), began_(began) {}
 
-void Attempt::find_run() {
+void StartedRun::find_run() {
   for (const fs::path& run : runs_in(folder_))
     if (!std::ranges::count(earlier_, run)) run_ = run;
 }
 
-Attempt::News Attempt::read(double now) {
+StartedRun::News StartedRun::read(double now) {
   News news;
   if (run_.empty()) find_run();
   if (run_.empty()) return news;
@@ -74,7 +75,7 @@ Attempt::News Attempt::read(double now) {
   return news;
 }
 
-double Attempt::step_seconds() const {
+double StartedRun::step_seconds() const {
   constexpr std::ptrdiff_t fewest = 4, most = 32;
   if (std::ssize(step_times_) < fewest) return absent;
   const auto newest = std::min(std::ssize(step_times_) - 1, most);  // without the first step, which is cold

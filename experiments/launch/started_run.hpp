@@ -12,10 +12,10 @@
 
 namespace chorale::launch {
 
-class Attempt {
+class StartedRun {
  public:
   // `folder`: the folder in which the run makes its own folder.
-  Attempt(std::filesystem::path folder, double began);
+  StartedRun(std::filesystem::path folder, double began);
 
   struct News {
     std::vector<train::TrainRow> steps;

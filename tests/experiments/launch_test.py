@@ -1,0 +1,287 @@
+"""Tests `chorale launch`: a training run that loses ranks must go on, on other layouts, and end on the same weights.
+
+   KILLS=50 STEPS=200 /usr/bin/python3 tests/outside.py launch_test
+
+KILLS is the number of launches whose ranks are killed at random moments, one to three times each. SEED chooses the moments.
+"""
+import glob
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import alive
+from long_job import ranks_of
+from programs import chorale, finish, launch, ranks, spawn, start, until
+from tally import Tally
+
+kills = int(os.environ.get("KILLS", "2"))
+seed = int(os.environ.get("SEED", "1"))
+steps = int(os.environ.get("STEPS", "40"))
+model = ["--preset", "tiny", "--numerics", "exact", "--dropout", "0.1", "--global-batch-size", "24", "--micro-batch-size", "4",
+         "--train-iters", str(steps), "--eval-samples", "6", "--replica-interval", "0", "--threads", "1"]
+
+
+def lines_of(folder, table):
+    """Returns the rows of a table in the metrics.jsonl of a run or a launch."""
+    try:
+        with open(f"{folder}/metrics.jsonl", encoding="utf-8") as metrics:
+            rows = [json.loads(line) for line in metrics if line.endswith("\n")]
+    except OSError:
+        return []
+    return [row for row in rows if row["table"] == table]
+
+
+class LaunchCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.shared.cleanup)
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def launch(self, *options, layout="dp2.tp2.z1", slots=4, interval=1, program=model, **environment):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
+        self.output = open(f"{self.folder.name}/output", "w+")
+        self.addCleanup(self.output.close)
+        number = [] if slots is None else ["--ranks", str(slots)]
+        job = spawn([chorale, "launch", *number, "--run-dir", self.folder.name, *options, "--", "train", *program,
+                     *(["--layout", layout] if layout else []), "--save-interval", str(interval)],
+                    stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output, env={**kept, **environment})
+        self.addCleanup(alive.end, job.pid)
+        return job
+
+    def said(self):
+        self.output.flush()
+        with open(self.output.name, encoding="utf-8", errors="replace") as output:
+            return output.read()
+
+    def run_folder(self):
+        found = glob.glob(f"{self.folder.name}/*-launch-*")
+        return found[0] if found else self.folder.name
+
+    def step(self):
+        rows = lines_of(self.run_folder(), "train")
+        return rows[-1]["step"] if rows else 0
+
+    def events(self):
+        return lines_of(self.run_folder(), "events")
+
+    def until_step(self, wanted, job):
+        until(lambda: self.step() >= wanted or job.poll() is not None, job)
+
+    def kill_a_rank(self, job, rank=None, number=signal.SIGKILL, chance=random):
+        """Sends a signal to a rank of the current start. Returns the rank, or None if no rank runs."""
+        running = ranks_of(job)
+        if rank is None and running:
+            rank = chance.choice(sorted(running))
+        if rank not in running:
+            return None
+        try:
+            os.kill(running[rank], number)
+        except ProcessLookupError:
+            return None
+        return rank
+
+    @staticmethod
+    def weights(folder):
+        """Returns the SHA-256 of a run's weights."""
+        with tempfile.TemporaryDirectory() as out:
+            exported = start([chorale, "export", "--load", folder, "--out", f"{out}/model"])
+            if exported.returncode != 0:
+                raise AssertionError(exported.stderr)
+            with open(f"{out}/model/model.safetensors", "rb") as file:
+                return hashlib.sha256(file.read()).hexdigest()
+
+    undisturbed_hash = None
+
+    def undisturbed(self):
+        """Returns the SHA-256 of the weights of a run on one rank without a launch."""
+        if not LaunchCase.undisturbed_hash:
+            run = start([chorale, "train", *model, "--run-dir", self.shared.name])
+            self.assertEqual(run.returncode, 0, run.stderr)
+            LaunchCase.undisturbed_hash = self.weights(f"{self.shared.name}/latest")
+        return LaunchCase.undisturbed_hash
+
+    def require_complete(self, job, interval=1):
+        finish(job)
+        self.assertEqual(job.returncode, 0, self.said()[-6000:])
+        folder = self.run_folder()
+        self.assertEqual(sorted({row["step"] for row in lines_of(folder, "train")}), list(range(1, steps + 1)))
+        with open(f"{folder}/checkpoints/step-{steps}/manifest.json", encoding="utf-8") as manifest:
+            self.assertEqual(json.load(manifest)["manifest"]["metadata"]["cursor"], 24 * steps)  # each sample was read once
+        for event in self.events():
+            self.assertLessEqual(event["lost_steps"], interval, event)
+        self.assertEqual(self.events()[-1]["kind"], "complete")
+        self.assertEqual(self.weights(folder), self.undisturbed(), self.said()[-6000:])
+
+
+class Launch(LaunchCase):
+    def test_ranks_killed_at_random_moments_change_no_bit(self):
+        chance, tally = random.Random(seed), Tally(self)
+        self.undisturbed()
+        for trial in range(kills):
+            with tally.trial(trial=trial):
+                self.setUp()
+                job = self.launch("--quarantine", "2s", "--min-ranks", "2")
+                for moment in sorted(chance.uniform(0, steps - 1) for _ in range(chance.randint(1, 3))):
+                    self.until_step(int(moment), job)
+                    time.sleep(chance.uniform(0, 0.2))
+                    self.kill_a_rank(job, chance=chance)
+                self.require_complete(job)
+
+    def test_two_ranks_that_die_at_once_are_one_event(self):
+        job = self.launch("--quarantine", "60s")
+        self.until_step(5, job)
+        running = ranks_of(job)
+        for rank in (1, 3):
+            os.kill(running[rank], signal.SIGKILL)
+        self.require_complete(job)
+        died = [event for event in self.events() if event["kind"] == "died"]
+        self.assertEqual(len(died), 1, self.events())
+        self.assertIn(died[0]["rank"], (1, 3))
+        self.assertRegex(died[0]["why"], r"^rank [13] on \S+ was killed by SIGKILL in ")
+
+    def test_a_stopped_rank_is_a_hang_and_the_run_goes_on(self):
+        job = self.launch("--quarantine", "60s", CHORALE_TIMEOUT="3")
+        self.until_step(5, job)
+        self.kill_a_rank(job, 2, signal.SIGSTOP)
+        self.require_complete(job)
+        hung = [event for event in self.events() if event["kind"] == "hung"]
+        self.assertEqual([event["rank"] for event in hung], [2], self.events())
+        self.assertGreaterEqual(hung[0]["detect_s"], 2)
+
+    def test_sigterm_saves_and_ends_with_code_0(self):
+        job = self.launch(interval=1000)
+        self.until_step(4, job)
+        job.send_signal(signal.SIGTERM)
+        finish(job)
+        self.assertEqual(job.returncode, 0, self.said())
+        done = self.step()
+        self.assertTrue(os.path.exists(f"{self.run_folder()}/checkpoints/step-{done}/manifest.json"), self.said())
+        self.assertEqual(self.events()[-1]["kind"], "stopped")
+        saved = f"{self.run_folder()}/checkpoints"
+        again = ranks(2, chorale, "train", *model, "--layout", "dp2", "--load", saved, "--run-dir", self.folder.name)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(self.weights(f"{self.folder.name}/latest"), self.undisturbed())
+
+    def test_a_killed_supervisor_leaves_nothing(self):
+        before = set(os.listdir("/dev/shm"))
+        job = self.launch()
+        self.until_step(3, job)
+        running = list(ranks_of(job).values())
+        os.kill(job.pid, signal.SIGKILL)
+        left = None
+        for _ in range(600):  # the ranks end within seconds; each look takes 0.1 s
+            left = [pid for pid in running if os.path.exists(f"/proc/{pid}")] + sorted(set(os.listdir("/dev/shm")) - before)
+            if not left:
+                break
+            time.sleep(0.1)
+        self.assertEqual(left, [])
+        job.wait()
+
+    def test_a_step_that_always_kills_ends_the_launch(self):
+        slow = ["480" if word == "24" else word for word in model]  # so that each kill is in the same step
+        job = self.launch("--quarantine", "0s", program=slow)
+        for number in (1, 2, 3):
+            until(lambda number=number: len(self.starts()) >= number or job.poll() is not None, job)
+            until(lambda number=number: number > 1 or self.step() >= 1 or job.poll() is not None, job)
+            time.sleep(0.5)
+            self.kill_a_rank(job, 2)
+        finish(job)
+        self.assertEqual(job.returncode, 4, self.said()[-4000:])
+        self.assertIn("error: the launch gives up\n  step 2 has killed rank 2 3 times\n", self.said())
+        self.assertEqual(self.events()[-1]["kind"], "gave_up")
+
+    def starts(self):
+        return glob.glob(f"{self.run_folder()}/*-train-*/metrics.jsonl")
+
+    def test_codes_of_the_launcher_without_a_verdict(self):
+        for code, starts, wanted in ((2, 1, 2), (3, 1, 3), (1, 2, 1)):
+            with self.subTest(code=code):
+                self.setUp()
+                script = f"{self.folder.name}/fails"
+                with open(script, "w") as file:
+                    file.write(f'#!/bin/sh\necho started >> "$0.count"\nexit {code}\n')
+                os.chmod(script, 0o755)
+                job = self.launch(MPIRUN=script)
+                finish(job)
+                self.assertEqual(job.returncode, wanted, self.said())
+                with open(f"{script}.count") as count:
+                    self.assertEqual(len(count.readlines()), starts, self.said())
+
+    def test_a_launcher_that_lies_is_not_believed(self):
+        words = [*launch, "--enable-recovery"]
+        if start([*words, "-n", "1", "true"]).returncode != 0:
+            self.skipTest("this launcher has no --enable-recovery")
+        job = self.launch("--quarantine", "60s", MPIRUN=" ".join(words))
+        self.until_step(5, job)
+        self.kill_a_rank(job, 1)
+        self.require_complete(job)
+
+    def test_resize_changes_the_number_of_ranks(self):
+        job = self.launch()
+        self.until_step(3, job)
+        refused = start([chorale, "resize", "9", self.run_folder()])
+        self.assertEqual(refused.returncode, 2, refused.stdout + refused.stderr)
+        self.assertIn("it has 4 slots", refused.stderr)
+        for number in ("2", "4"):
+            before = len(self.events())
+            asked = start([chorale, "resize", number, self.run_folder()])
+            self.assertEqual(asked.returncode, 0, asked.stderr)
+            self.assertIn("ok: the run saves, and goes on on dp", asked.stdout)
+            until(lambda: len(self.events()) > before or job.poll() is not None, job)
+        self.require_complete(job)
+        resized = [event for event in self.events() if event["kind"] == "resized"]
+        self.assertEqual([event["lost_steps"] for event in resized], [0, 0], self.events())
+        self.assertEqual(resized[-1]["to_layout"], "dp2.tp2.z1")
+        nobody = start([chorale, "resize", "2", self.run_folder()])
+        self.assertEqual(nobody.returncode, 2)
+        self.assertIn("no supervisor answers for this run", nobody.stderr)
+
+    def test_fast_numerics_say_that_bits_differ(self):
+        program = [word.replace("exact", "fast") for word in model]
+        job = self.launch("--quarantine", "60s", program=program)
+        self.until_step(3, job)
+        self.kill_a_rank(job)
+        finish(job)
+        self.assertEqual(job.returncode, 0, self.said())
+        self.assertIn("the later steps are not bit-identical to those on dp2.tp2.z1: the numerics are fast", self.said())
+
+    def test_same_layout_waits_for_its_slots(self):
+        job = self.launch("--quarantine", "2s", "--same-layout")
+        self.until_step(3, job)
+        self.kill_a_rank(job)
+        self.require_complete(job)
+        self.assertEqual({event["to_layout"] for event in self.events()} - {""}, {"dp2.tp2.z1"})
+        self.assertIn("launch waits: dp2.tp2.z1 needs more than 3 slots (--same-layout)", self.said())
+
+    def test_wrong_requests_are_refused_before_anything_starts(self):
+        train = ["train", "--preset", "tiny"]
+        for words, part in (
+                (["--ranks", "2"], "launch needs a program to start"),
+                (["--ranks", "2", "--", "bench"], "launch starts training runs only"),
+                (["--", *train], "launch needs a number of ranks"),
+                (["--ranks", "2", "--", *train, "--no-save"], "a launch needs checkpoints"),
+                (["--ranks", "2", "--", *train, "--lr", "x"], "lr"),
+                (["--ranks", "3", "--", *train, "--layout", "dp2"], "dp2"),
+                (["--ranks", "2", "--min-ranks", "3", "--", *train], "--min-ranks is larger"),
+                (["--hosts", "n0:x", "--", *train], "a host cannot be read"),
+                (["--ranks", "2", "--run-dir", "/proc/no", "--", *train], "/proc/no")):
+            with self.subTest(words=words):
+                refused = start([chorale, "launch", *words], folder=None, TMPDIR=self.folder.name)
+                self.assertEqual(refused.returncode, 2, refused.stdout + refused.stderr)
+                self.assertIn(part, refused.stderr)
+                self.assertGreaterEqual(len(re.findall(r"\n  ", refused.stderr)), 2, refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
