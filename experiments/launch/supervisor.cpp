@@ -9,6 +9,7 @@
 
 #include "experiments/common/advice.hpp"
 #include "src/base/available_memory.hpp"
+#include "src/base/child_program.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/guard.hpp"
 #include "src/base/host.hpp"
@@ -119,7 +120,8 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
       watch.guards.invite(other_hosts ? OtherGuards::Invited::other_hosts : OtherGuards::Invited::this_host);
   setenv(supervisor_variable, invitation.c_str(), 1);
   RankHosts where = other_hosts ? slots_.hosts_of_ranks() : RankHosts();
-  where.variables = {supervisor_variable};
+  for (const std::string& variable : own_environment())
+    if (variable.starts_with("CHORALE_")) where.variables.push_back(variable.substr(0, variable.find('=')));
   const Launcher launcher;
   if (other_hosts && launcher.reads_host_file()) {
     write_file(record_.folder() / "hosts", where.host_file());
@@ -137,7 +139,7 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   watch.code = launcher.run(launcher.command(layout.ranks, program_.command_on(layout.layout, record_.folder()), where), "",
                             "", session_.clock, [&](int process) { tend(watch, process); });
   const double ended = now();
-  hear_guards(watch);
+  hear_last_words(watch);
   take_rows(watch);
   note_start(watch);
   const EndOfRun end = end_of(watch, saved_step());
@@ -269,6 +271,26 @@ std::string Supervisor::resize(std::int64_t ranks) {
 }
 
 // ── the end of a start ────────────────────────────────────────────────────────────────────────────────────────────────
+
+// A guard says farewell when all its ranks have ended. A guard whose connection closes before that has died with its host.
+// Then the host is the cause, even if ranks of other hosts failed first because they could not reach it.
+void Supervisor::hear_last_words(Watch& watch) {
+  constexpr double patience_seconds = 1;
+  const auto has_ended = [](const OtherGuards::Guard& guard) { return guard.ended; };
+  for (const double until = now() + patience_seconds; now() < until; session_.clock.sleep(1e-3)) {
+    hear_guards(watch);
+    if (std::ranges::all_of(watch.guards.guards(), has_ended)) break;
+  }
+  const auto is_lost = [](const OtherGuards::Guard& guard) {
+    return guard.ended && guard.words.look && guard.words.look->here > 0;
+  };
+  const auto& guards = watch.guards.guards();
+  const auto lost = std::ranges::find_if(guards, is_lost);
+  if (lost == guards.end() || std::ranges::all_of(guards, is_lost)) return;
+  if (watch.verdict && watch.verdict->host == lost->words.host && watch.verdict->kind == VerdictKind::host_gone) return;
+  if (!watch.verdict) watch.verdict_at = now();
+  watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = lost->words.host};
+}
 
 // The verdict decides. The code of the launcher can be that of any rank, and some launchers return 0 although a rank died.
 EndOfRun Supervisor::end_of(const Watch& watch, std::int64_t saved) const {

@@ -41,8 +41,7 @@ struct BenchRow {
     return std::tuple{column("op", &BenchRow::op, "", "operation", {"all_reduce", "broadcast", "all_gather"}),
                       column("bytes", &BenchRow::bytes, "byte", "of the whole vector"),
                       column("ranks", &BenchRow::ranks, "1", "in the group"),
-                      column("time", &BenchRow::time, "s", "of one call"),
-                      text_column("note", &BenchRow::note, "in words")};
+                      column("time", &BenchRow::time, "s", "of one call"), text_column("note", &BenchRow::note, "in words")};
   }
 };
 

@@ -35,7 +35,8 @@ void write_sample_record(const std::filesystem::path& folder) {
                                  0.01f * static_cast<float>(phase));
     recorder.append(phases, row);
   }
-  for (std::uint8_t op = 0; op < 3; ++op) recorder.append(bench, BenchRow{op, 8 << op, 3, 1e-6 * op, op == 1 ? "" : "Größe " + std::string(op, 'x')});
+  for (std::uint8_t op = 0; op < 3; ++op)
+    recorder.append(bench, BenchRow{op, 8 << op, 3, 1e-6 * op, op == 1 ? "" : "Größe " + std::string(op, 'x')});
   recorder.finish("ok");
 }
 

@@ -9,7 +9,9 @@ namespace {
 EndOfRun death(int rank, const char* doing, std::int64_t saved) {
   return {.how = Ended::died, .exit_code = 4, .rank = rank, .doing = doing, .saved = saved};
 }
-EndOfRun failure(int code, std::int64_t saved) { return {.how = Ended::failed, .exit_code = code, .rank = 1, .saved = saved}; }
+EndOfRun failure(int code, std::int64_t saved) {
+  return {.how = Ended::failed, .exit_code = code, .rank = 1, .saved = saved};
+}
 
 TEST_CASE("a complete run, and one that was asked to end, end the launch") {
   for (const Ended how : {Ended::complete, Ended::stopped}) {
