@@ -113,7 +113,8 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
   attention::chosen_bf16_engine();  // refuses an invalid CHORALE_BF16_ATTENTION before anything starts
 
   if (row.needs_ranks && !command->starts_ranks()) {
-    // If another host is lost, a write to it must fail with an error. SIGPIPE would end this rank, which would get the blame.
+    // If another host is lost, a write to it must fail with an error. SIGPIPE would end this rank instead, and it would get
+    // the blame.
     if (launch.size > 1) std::signal(SIGPIPE, SIG_IGN);
     require_reaching_interfaces(launch, process_environment(), network_interfaces(), host_name(), may_use_ucx(options));
     runtime.emplace(launch);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "experiments/common/advice.hpp"
+#include "experiments/launch/ends.hpp"
 #include "src/base/available_memory.hpp"
 #include "src/base/child_program.hpp"
 #include "src/base/error.hpp"
@@ -20,33 +21,9 @@
 namespace chorale::launch {
 namespace {
 
-constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
 std::vector<std::pair<std::string, int>> hosts_of(const Request& request) {
   if (!request.hosts.empty()) return request.hosts;
   return {{host_name(), static_cast<int>(request.slots)}};
-}
-
-std::string in_words(const Verdict& verdict) {
-  const std::string who = verdict.rank >= 0 ? fmt::format("rank {} on {}", verdict.rank, verdict.host) : "the run";
-  const std::string where = verdict.doing.empty() ? "" : " in " + verdict.doing;
-  switch (verdict.kind) {
-    case VerdictKind::died: return fmt::format("{} {}{}", who, verdict.end.empty() ? "died" : verdict.end, where);
-    case VerdictKind::hung: return fmt::format("{} hung{} for {}", who, where, human_seconds(verdict.silent_seconds));
-    case VerdictKind::host_gone: return fmt::format("the host {} is gone", verdict.host);
-    case VerdictKind::failed: return fmt::format("{} failed{}", who, where);
-    case VerdictKind::asked_to_end: return "the ranks were asked to end";
-    case VerdictKind::launcher_gone: return fmt::format("the launcher of the ranks on {} is gone", verdict.host);
-  }
-  return "";
-}
-
-EventKind kind_of(const std::optional<Verdict>& verdict, Ended how) {
-  if (verdict && how == Ended::died) {
-    if (verdict->kind == VerdictKind::hung) return EventKind::hung;
-    if (verdict->kind == VerdictKind::host_gone) return EventKind::host_gone;
-  }
-  return how == Ended::died ? EventKind::died : EventKind::failed;
 }
 
 }  // namespace
@@ -142,7 +119,8 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   hear_last_words(watch);
   take_rows(watch);
   note_start(watch);
-  const EndOfRun end = end_of(watch, saved_step());
+  EndOfRun end = end_of_run(watch.verdict, watch.code, watch.run.status(), wants_end_);
+  end.saved = saved_step();
   quarantine(watch);
   note_end(watch, end);
   ended_at_ = ended;
@@ -272,45 +250,17 @@ std::string Supervisor::resize(std::int64_t ranks) {
 
 // ── the end of a start ────────────────────────────────────────────────────────────────────────────────────────────────
 
-// A guard says farewell when all its ranks have ended. A guard whose connection closes before that has died with its host.
-// Then the host is the cause, even if ranks of other hosts failed first because they could not reach it.
 void Supervisor::hear_last_words(Watch& watch) {
   constexpr double patience_seconds = 1;
-  const auto has_ended = [](const OtherGuards::Guard& guard) { return guard.ended; };
   for (const double until = now() + patience_seconds; now() < until; session_.clock.sleep(1e-3)) {
     hear_guards(watch);
-    if (std::ranges::all_of(watch.guards.guards(), has_ended)) break;
+    if (std::ranges::all_of(watch.guards.guards(), &OtherGuards::Guard::ended)) break;
   }
-  const auto is_lost = [](const OtherGuards::Guard& guard) {
-    return guard.ended && guard.words.look && guard.words.look->here > 0;
-  };
-  const auto& guards = watch.guards.guards();
-  const auto lost = std::ranges::find_if(guards, is_lost);
-  if (lost == guards.end() || std::ranges::all_of(guards, is_lost)) return;
-  if (watch.verdict && watch.verdict->host == lost->words.host && watch.verdict->kind == VerdictKind::host_gone) return;
+  // A lost host is the cause even if ranks of other hosts failed first, because they could not reach it.
+  const std::string host = lost_host(watch.guards);
+  if (host.empty() || (watch.verdict && watch.verdict->kind == VerdictKind::host_gone)) return;
   if (!watch.verdict) watch.verdict_at = now();
-  watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = lost->words.host};
-}
-
-// The verdict decides. The code of the launcher can be that of any rank, and some launchers return 0 although a rank died.
-EndOfRun Supervisor::end_of(const Watch& watch, std::int64_t saved) const {
-  EndOfRun end{.exit_code = watch.code, .saved = saved};
-  const std::string& status = watch.run.status();
-  constexpr int signaled = 128;
-  if (watch.verdict && watch.verdict->kind != VerdictKind::asked_to_end) {
-    end.how = watch.verdict->kind == VerdictKind::failed ? Ended::failed : Ended::died;
-    end.rank = watch.verdict->rank;
-    end.doing = watch.verdict->doing;
-  } else if (watch.code == 0 && status == "ok") {
-    end.how = Ended::complete;
-  } else if (wants_end_ || status == "stopped" || watch.verdict) {
-    end.how = Ended::stopped;
-  } else if (watch.code == static_cast<int>(Exit::watchdog) || watch.code > signaled) {
-    end.how = Ended::died;
-  } else {
-    end.how = watch.code == 0 ? Ended::unknown : Ended::failed;
-  }
-  return end;
+  watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = host};
 }
 
 void Supervisor::quarantine(const Watch& watch) {
@@ -346,16 +296,12 @@ void Supervisor::note_end(const Watch& watch, const EndOfRun& end) {
                  : watch.ends_at > 0 ? watch.ends_at
                                      : now(),
             .step = newest_step_,
-            .kind = is_resizing_ && end.how == Ended::stopped ? EventKind::resized
-                    : end.how == Ended::stopped               ? EventKind::stopped
-                                                              : kind_of(watch.verdict, end.how),
+            .kind = is_resizing_ && end.how == Ended::stopped ? EventKind::resized : kind_of(watch.verdict, end),
             .host = watch.verdict ? watch.verdict->host : "",
             .rank = end.rank,
-            .why = watch.verdict ? in_words(*watch.verdict)
-                                 : fmt::format("the launcher ended with code {}, without a verdict", watch.code),
+            .why = in_words(watch.verdict, end),
             .lost_steps = lost,
             .from_layout = running_->layout};
-  if (event_.kind == EventKind::resized || event_.kind == EventKind::stopped) event_.why = "the ranks saved and ended";
   if (watch.verdict) event_.detect_s = watch.verdict->silent_seconds;
   event_.end_s = now() - event_.t;
   has_event_ = true;

@@ -67,7 +67,6 @@ class Supervisor {
   void end_softly(Watch& watch, int launcher);
   static void hurry_up(Watch& watch, int launcher, double now);
   void hear_last_words(Watch& watch);
-  EndOfRun end_of(const Watch& watch, std::int64_t saved) const;
   void quarantine(const Watch& watch);
   void note_end(const Watch& watch, const EndOfRun& end);
   void note_start(const Watch& watch);
