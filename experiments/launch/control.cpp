@@ -12,6 +12,7 @@
 
 #include "experiments/common/advice.hpp"
 #include "src/base/error.hpp"
+#include "src/base/passed_files.hpp"
 
 namespace chorale::launch {
 namespace {
@@ -32,12 +33,6 @@ struct ControlAddress {
   }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&where); }
 };
-
-bool is_ours(int line) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  return getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
-}
 
 bool is_readable(int line, int milliseconds) {
   pollfd one{line, POLLIN, 0};
@@ -62,7 +57,7 @@ void Control::serve(const std::function<std::string(const std::string& request)>
   constexpr int patience_milliseconds = 200;  // a client sends its request at once
   if (!listening_ || !is_readable(listening_.get(), 0)) return;
   const Descriptor line(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!line || !is_ours(line.get()) || !is_readable(line.get(), patience_milliseconds)) return;
+  if (!line || !is_own_user(line.get()) || !is_readable(line.get(), patience_milliseconds)) return;
   char text[longest];
   const ssize_t got = recv(line.get(), text, sizeof text, MSG_DONTWAIT);
   if (got <= 0) return;
@@ -80,7 +75,7 @@ std::string ask_supervisor(const std::filesystem::path& folder, const std::strin
                 fmt::format("{}: {}", (real / socket_name).string(), std::strerror(errno)),
                 fmt::format("name the folder of a launch that still runs, as {} launch prints it", program()));
   char text[longest];
-  if (!is_ours(line.get()) || send(line.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0 ||
+  if (!is_own_user(line.get()) || send(line.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0 ||
       !is_readable(line.get(), patience_milliseconds))
     throw Error(Exit::runtime, "the supervisor of this run does not answer", real.string(), "try again");
   const ssize_t got = recv(line.get(), text, sizeof text, 0);

@@ -21,7 +21,11 @@ struct Checkpoint::Set {
   std::vector<safetensors::File> files;  // one for each rank of the run that saved the checkpoint
 
   explicit Set(const fs::path& from);
+  Set(const fs::path& name, const Manifest& known, const std::vector<int>& memory);
   void verify(const Peers& peers) const;
+
+ private:
+  void require_match() const;
 };
 
 namespace {
@@ -46,6 +50,16 @@ Checkpoint::Set::Set(const fs::path& from) : path(from), manifest(read_manifest(
       damaged(file.path(), fmt::format("it has {} bytes instead of {}", file.bytes(), stored.bytes));
     if (crc32c(file.header()) != stored.header_crc32c) damaged(file.path(), "the checksum of its header is wrong");
   }
+  require_match();
+}
+
+Checkpoint::Set::Set(const fs::path& name, const Manifest& known, const std::vector<int>& memory)
+    : path(name), manifest(known) {
+  for (const int file : memory) files.emplace_back(fmt::format("/proc/self/fd/{}", file));
+  require_match();
+}
+
+void Checkpoint::Set::require_match() const {
   for (const auto& [name, tensor] : manifest.tensors)
     for (const StoredPart& stored : tensor.parts) {
       const safetensors::File& file = files[static_cast<std::size_t>(stored.rank)];
@@ -64,6 +78,24 @@ void Checkpoint::Set::verify(const Peers& peers) const {
         damaged(file.path(), fmt::format("the checksum of tensor \"{}\" of rank {} is wrong", name, stored.rank));
       peers.went_on();
     }
+}
+
+Checkpoint Checkpoint::of_memory(const std::string& name, const Manifest& manifest, const std::vector<int>& files,
+                                 const Peers& peers) {
+  std::unique_ptr<const Set> set;
+  std::string trouble;
+  try {
+    require_whole(manifest);
+    set = std::make_unique<const Set>(name, manifest, files);
+    set->verify(peers);
+  } catch (const std::exception& error) {
+    trouble = fmt::format("{} ", on_one_line(error.what()));
+  }
+  for (const std::string& theirs : peers.exchange(trouble))
+    if (!theirs.empty())
+      throw Error(Exit::runtime, "a snapshot is damaged", fmt::format("{}: {}", name, trim(theirs)),
+                  "an older one is tried");
+  return Checkpoint(std::move(set));
 }
 
 Checkpoint::Checkpoint(std::unique_ptr<const Set> set) : set_(std::move(set)) {}

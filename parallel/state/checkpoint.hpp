@@ -51,6 +51,8 @@ struct Peers {
   std::function<void()> went_on = [] {};  // called after each block of a file, so that a long save does not look like a hang
 };
 
+struct Manifest;  // manifest.hpp
+
 struct SavedSet {
   int file_systems = 1;    // number of file systems with files of the set; 1 if all ranks share a file system
                            // (checkpoint_hosts.hpp)
@@ -69,6 +71,10 @@ class Checkpoint {
   // All ranks must call this function. `path` is one set, a folder of sets, or the folder of a run. If `path` is not one
   // set, the newest undamaged set is opened.
   static Checkpoint open(const std::filesystem::path& path, Log& log, const Peers& peers = {});
+  // All ranks must call this function. The checkpoint consists of snapshots in memory (snapshot.hpp). `files`: one for each
+  // rank of the start that kept them. `name`: the path that messages show. Throws on every rank if a snapshot is damaged.
+  static Checkpoint of_memory(const std::string& name, const Manifest& manifest, const std::vector<int>& files,
+                              const Peers& peers);
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
 

@@ -31,23 +31,26 @@ void name_set(const fs::path& folder, const fs::path& partial, std::int64_t step
 
 }  // namespace
 
-std::string write_share(const PartialSet& set, const Peers& peers, const std::vector<StateTensor>& mine) {
-  const fs::path path = file_of(set.path(), static_cast<std::size_t>(peers.rank));
-  Manifest share;
-  std::vector<safetensors::Entry> entries;
+ShareLayout layout_of_share(int rank, const std::vector<StateTensor>& mine) {
+  ShareLayout layout;
   for (const StateTensor& tensor : mine) {
     const Part part = resolved(tensor.part, tensor.shape);
     require(part.count == tensor.data.count && (tensor.data.data || part.count == 0),
             "the part of tensor \"{}\" to save has {} elements, but its data have {}", tensor.name, part.count,
             tensor.data.count);
-    share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{peers.rank, part, 0}}};
-    entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
+    layout.share.tensors[tensor.name] = {tensor.shape, tensor.data.dtype, {{rank, part, 0}}};
+    layout.entries.push_back({tensor.name, tensor.data.dtype, {part.count}});
     Shape local = tensor.shape;
     if (part.shard.dim >= 0) local[static_cast<std::size_t>(part.shard.dim)] = part.shard.length;
     if (elements_of(local) == part.count)
-      entries.back().shape = local;  // a complete shard is stored with its own shape,
-                                     // not flattened
+      layout.entries.back().shape = local;  // a complete shard is stored with its own shape, not flattened
   }
+  return layout;
+}
+
+std::string write_share(const PartialSet& set, const Peers& peers, const std::vector<StateTensor>& mine) {
+  const fs::path path = file_of(set.path(), static_cast<std::size_t>(peers.rank));
+  auto [share, entries] = layout_of_share(peers.rank, mine);
   safetensors::Writer writer(path, std::move(entries));
   for (const StateTensor& tensor : mine) {
     std::uint32_t& checksum = share.tensors[tensor.name].parts.back().crc32c;

@@ -140,6 +140,26 @@ std::string share_text(const Manifest& one_file) {
   return json{{"files", one_file.files}, {"tensors", one_file.tensors}}.dump();
 }
 
+std::string snapshot_begin(const Manifest& share) { return fmt::format("{{\"share\":{},", share_text(share)); }
+
+std::string snapshot_end(const std::vector<std::uint32_t>& checksums, const Metadata& metadata) {
+  return fmt::format("\"checksums\":[{}],\"metadata\":{}}}", fmt::join(checksums, ","),
+                     json(metadata).dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+void add_snapshot(Manifest& whole, const std::string& text) {
+  const json snapshot = json::parse(text);
+  whole.metadata = snapshot.at("metadata");
+  Manifest share;
+  add_share(share, snapshot.at("share").dump());
+  const auto& checksums = snapshot.at("checksums");
+  std::size_t next = 0;
+  for (auto& [name, tensor] : share.tensors) tensor.parts.at(0).crc32c = checksums.at(next++);
+  add_share(whole, share_text(share));
+}
+
+void require_whole(const Manifest& manifest) { check(manifest); }
+
 void add_share(Manifest& whole, const std::string& share) {
   const json text = json::parse(share);
   for (const StoredFile& file : text.at("files").get<std::vector<StoredFile>>()) whole.files.push_back(file);

@@ -51,4 +51,11 @@ Manifest read_manifest(const std::filesystem::path& set);
 std::string share_text(const Manifest& one_file);
 void add_share(Manifest& whole, const std::string& share);
 
+// The description of a snapshot in memory (snapshot.hpp) is the text `begin` + `end`. Only `end` changes between snapshots.
+// The checksums are in the order of share.tensors. add_snapshot adds such a description to the manifest of all ranks.
+std::string snapshot_begin(const Manifest& share);
+std::string snapshot_end(const std::vector<std::uint32_t>& checksums, const Metadata& metadata);
+void add_snapshot(Manifest& whole, const std::string& text);
+void require_whole(const Manifest& manifest);  // throws unless the parts cover each tensor exactly once
+
 }  // namespace chorale

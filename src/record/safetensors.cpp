@@ -154,22 +154,28 @@ void File::forget(const Entry& entry) const {
                                                                         // a file
 }
 
-Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Metadata& metadata) : file_(std::move(path)) {
+std::string header_of(std::vector<Entry>& entries, const Metadata& metadata) {
   auto header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::int64_t next = 0;
   for (Entry& entry : entries) {
+    entry.first = next;
     entry.bytes = bytes_of(entry.shape, entry.dtype);
     require(entry.bytes >= 0, "the shape {} is negative or too large to write", to_string(entry.shape));
     require(!header.contains(entry.name), "two tensors are named \"{}\"", entry.name);
+    next += entry.bytes;
     header[entry.name] = {
-        {"dtype", format_name(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {missing_, missing_ + entry.bytes}}};
-    missing_ += entry.bytes;
+        {"dtype", format_name(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {entry.first, next}}};
   }
   std::string text = header.dump();
   text.resize(round_up(text.size(), 8), ' ');  // aligns the data
   const std::uint64_t length = text.size();
-  header_.assign(reinterpret_cast<const char*>(&length), sizeof length);
-  header_ += text;
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+Writer::Writer(std::filesystem::path path, std::vector<Entry> entries, const Metadata& metadata)
+    : file_(std::move(path)), header_(header_of(entries, metadata)) {
+  for (const Entry& entry : entries) missing_ += entry.bytes;
   file_.write(std::as_bytes(std::span(header_)));
 }
 

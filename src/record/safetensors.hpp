@@ -50,12 +50,14 @@ class File {
   std::map<std::string, Entry> entries_;
 };
 
+// Computes `first` and `bytes` of each entry, and returns the beginning of the file up to the data.
+std::string header_of(std::vector<Entry>& entries, const Metadata& metadata = {});
+
 // The constructor takes the names, types and shapes of all tensors. The bytes of the tensors must then be written in the
 // same order, in chunks of any size.
 class Writer {
  public:
-  Writer(std::filesystem::path path, std::vector<Entry> entries,
-         const Metadata& metadata = {});  // computes `first` and `bytes` of each entry
+  Writer(std::filesystem::path path, std::vector<Entry> entries, const Metadata& metadata = {});
   void write(std::span<const std::byte> bytes);
   void finish();  // syncs the file; throws unless all declared bytes were written
   const std::string& header() const { return header_; }

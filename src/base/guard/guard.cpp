@@ -21,6 +21,7 @@
 #include "src/base/guard/leftovers.hpp"
 #include "src/base/guard/watchman.hpp"
 #include "src/base/host.hpp"
+#include "src/base/passed_files.hpp"
 #include "src/base/text.hpp"
 #include "src/base/wait.hpp"
 
@@ -92,30 +93,6 @@ void start_guard(Descriptor listening, const Launch& launch, const Environment& 
   _exit(0);
 }
 
-bool present(int line, int file) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof file)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof file);
-  std::memcpy(CMSG_DATA(header), &file, sizeof file);
-  return sendmsg(line, &message, MSG_NOSIGNAL) == 1;
-}
-
-// Whether the peer of this connection belongs to the same user. Another user's process might own the socket name.
-bool is_ours(int line) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  return getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
-}
-
 // The rank that binds the name starts the guard. Another rank can try to connect before the guard listens, or while an
 // earlier guard is ending.
 Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
@@ -129,7 +106,7 @@ Descriptor line_to_guard(const Launch& launch, const Environment& environment) {
       start_guard(std::move(listening), launch, environment);
     }
     if (Descriptor line = new_socket(); connect(line.get(), address.get(), address.length()) == 0)
-      return is_ours(line.get()) ? std::move(line) : Descriptor();
+      return is_own_user(line.get()) ? std::move(line) : Descriptor();  // another user's process might own the name
   }
   return {};
 }
@@ -151,7 +128,7 @@ std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& envi
   put(page->doing, "start-up");
   page->patience = time_limit(page->patience);
   Descriptor line = line_to_guard(launch, environment);
-  if (!line || !present(line.get(), file.get())) return nullptr;
+  if (!line || !send_files(line.get(), "page", {file.get()})) return nullptr;
   return std::make_unique<Flight>(std::move(line), std::move(page));
 }
 

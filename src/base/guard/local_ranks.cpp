@@ -14,6 +14,7 @@
 
 #include "src/base/guard/last_words.hpp"
 #include "src/base/host.hpp"
+#include "src/base/passed_files.hpp"
 
 namespace chorale {
 
@@ -42,20 +43,11 @@ void LocalRanks::take_in() {
 
 // The first message of a rank contains the file descriptor of the rank's page.
 bool LocalRanks::show_in(const Newcomer& newcomer) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  int file = -1;
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof file)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
-  const ssize_t got = recvmsg(newcomer.line.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (got != 1 || !CMSG_FIRSTHDR(&message)) return true;
-  std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
-  const Descriptor memory(file);
+  const auto message = receive_files(newcomer.line.get(), MSG_DONTWAIT);
+  if (!message) return false;
+  if (message->files.size() != 1) return true;
+  const Descriptor& memory = message->files[0];
+  const int file = memory.get();
   struct stat about {};  // a file that is too short, or that can still be truncated, could crash this process when it reads
                          // the page
   if (fstat(file, &about) != 0 || about.st_size < static_cast<off_t>(sizeof(FlightPage)) ||

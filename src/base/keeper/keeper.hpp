@@ -1,0 +1,63 @@
+// The keeper of a host is a small process that holds the snapshots of ranks (kept.hpp) while the ranks are started again. It
+// never reads the state itself. It is started by the supervisor of a launch, and ends with the supervisor, which frees the
+// memory of all snapshots. Its socket has an abstract name that contains the launch and the user.
+//
+//   supervisor ── forks ──▶ keeper ◀── "keep START RANK SIZE" + 4 files ── each rank of a start
+//        └── "newest" ──────▶   │
+//                               └──── "list", "give START RANK" + 4 files ──▶ the ranks of the next start
+//
+// Snapshots of earlier starts are dropped as soon as all ranks of a later start have kept the same step.
+#pragma once
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/keeper/kept.hpp"
+#include "src/base/passed_files.hpp"
+
+namespace chorale {
+
+// The environment variable with the name of a launch's keepers, which also contains the number of the start: "NAME START".
+inline constexpr const char* keeper_variable = "CHORALE_KEEPER";
+
+// The snapshots of one rank of one start, as the keeper lists them.
+struct KeptRank {
+  std::int64_t start = 0;
+  int rank = 0, size = 1;
+  std::array<std::int64_t, kept_generations> steps = {-1, -1};
+};
+
+// The newest step that all ranks of a start have kept, for each start that has such a step; the newest step comes first.
+struct KeptStep {
+  std::int64_t start = 0, step = 0;
+  int size = 1;
+};
+std::vector<KeptStep> complete_steps(const std::vector<KeptRank>& ranks);
+
+class Keeper {
+ public:
+  // Starts the process. Returns its PID, or −1 if it cannot be started. It is killed when this process ends.
+  static pid_t start(const std::string& name);
+};
+
+// A connection to the keeper of this host.
+class KeeperLine {
+ public:
+  explicit KeeperLine(const std::string& name);  // connects, if a keeper of this user has this name
+  bool is_open() const { return static_cast<bool>(line_); }
+
+  bool keep(const KeptRank& rank, const std::array<KeptFiles, kept_generations>& files);
+  std::vector<KeptRank> list();
+  // Returns the files of a rank, or files without descriptors if the keeper does not have them.
+  std::array<KeptFiles, kept_generations> take(std::int64_t start, int rank);
+
+ private:
+  PassedFiles ask(const std::string& request, const std::vector<int>& files = {});
+
+  Descriptor line_;
+};
+
+}  // namespace chorale
