@@ -134,7 +134,7 @@ std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_
 }
 
 std::vector<std::string> names_of_all_commands() {
-  std::vector<std::string> names{"bf16-attention", "cuda-plugin", "cuda-aware", "guard", "supervisor", "timeout"};
+  std::vector<std::string> names{"bf16-attention", "cuda-plugin", "cuda-aware", "guard", "supervisor", "keeper", "timeout"};
   for (const CommandRow& row : all_commands())
     for (std::string& name : DeclaredCommand(row).options.names()) names.push_back(std::move(name));
   return names;

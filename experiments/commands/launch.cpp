@@ -38,6 +38,9 @@ class LaunchCommand final : public Command {
     o.add("max-restarts", request_.most_restarts, "give up after so many restarts").range(0, 1e9);
     o.add_seconds("quarantine", request_.quarantine_seconds,
                   "time for which a slot is not used after its rank died; doubles with each further death");
+    o.add("snapshot-interval", request_.snapshot_interval,
+          "steps between snapshots in memory, which need no disk; 0: none. With --hosts, only checkpoints are used")
+        .range(0, 1e9);
     o.add("same-layout", request_.same_layout, "run on the layout that was asked for only, and wait for its slots");
     o.add("run-dir", request_.run_dir, "create the folder of the launch in this folder")
         .words("DIR")

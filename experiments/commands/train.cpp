@@ -110,6 +110,7 @@ class Train final : public Command {
     require_place(layout, ranks);
     chorale::check(options, layout);
     train::Dataset(data_, options.shape, options.seed, flags_.document_mask());
+    loop_.keeping.check();
     loop_.on_nan.check(loop_.saving.any() || !load_.empty());
     warn(launch, loop_.saving.check(run_dir_, options, flags_.steps()));
     if (!tokenizer_.empty()) require_tokenizer(tokenizer_, options.shape.vocabulary);
@@ -166,12 +167,15 @@ class Train final : public Command {
     const std::string why_prefetch = settle_prefetch(options, team, mesh.world());
     const std::int64_t resident_before = team.spare_memory_of(options, session.runtime->rank());
     Training training(options, std::move(mesh), team.memory(), session.clock);
-    const auto [loaded, load_seconds] = load(session, training);  // precedes open_run_record(), which changes runs/latest
+    const auto [loaded, load_seconds, from_memory] =
+        load(session, training);  // precedes open_run_record(), which changes runs/latest
 
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
     if (run.recorder && !loaded.empty()) run.recorder->number("load_microseconds", std::llround(1e6 * load_seconds));
+    if (run.recorder && from_memory) run.recorder->number("loaded_from_memory", 1);
+    loop_.keeping.begin(session, training);
     if (run.recorder) train::announce(run, team, training, data, flags_.steps());
     if (run.recorder && device_.memory()) run.log.result("on {}", team.about_device());
     if (run.recorder && !why_order.empty()) run.log.result("{}", why_order);
@@ -222,6 +226,7 @@ class Train final : public Command {
   struct Loaded {
     std::string path;  // the checkpoint that was loaded, or ""
     double seconds = 0;
+    bool from_memory = false;
   };
   Loaded load(Session& session, Training& training) const {
     const double begun = session.clock.seconds();
@@ -232,6 +237,11 @@ class Train final : public Command {
       Allocator memory(host, ledger);
       StoredWeights(load_hf_, memory, log).read(weights_of(training.optimizer()), {training.options().kernels.threads});
       training.publish();
+    }
+    if (auto kept = loop_.keeping.newest(load_, peers_of(training.mesh()), log)) {
+      resume(training, *kept);
+      require_steps_left(*kept);
+      return {kept->path().string(), session.clock.seconds() - begun, true};
     }
     if (load_.empty()) return {};
     // The path is resolved before the ranks meet in open(). Once the ranks have met, rank 0 can set runs/latest to the new

@@ -55,7 +55,7 @@ struct EventRow {
         column("first_step_s", &EventRow::first_step_s, "s", "from the start until the first new step was done"),
         text_column("from_layout", &EventRow::from_layout, "the layout before"),
         text_column("to_layout", &EventRow::to_layout, "the layout after"),
-        column("source", &EventRow::source, "", "where the state of the next start came from", {"none", "disk"})};
+        column("source", &EventRow::source, "", "where the state of the next start came from", {"none", "disk", "memory"})};
   }
 };
 

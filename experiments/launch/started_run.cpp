@@ -62,6 +62,7 @@ StartedRun::News StartedRun::read(double now) {
     if (std::isnan(opened_)) opened_ = now;
     if (table == "/") {
       status_ = line.value("status", status_);
+      from_memory_ |= line.contains("loaded_from_memory");
       if (line.contains("load_microseconds")) load_seconds_ = 1e-6 * line["load_microseconds"].get<double>();
     } else if (table == "train") {
       news.steps.push_back(row_in<train::TrainRow>(line));

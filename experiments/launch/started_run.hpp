@@ -27,6 +27,7 @@ class StartedRun {
   double opened() const { return opened_; }          // NaN until the ranks have opened their record
   double first_step() const { return first_step_; }  // NaN until a step is done
   double load_seconds() const { return load_seconds_; }
+  bool loaded_from_memory() const { return from_memory_; }
   double step_seconds() const;                               // the median of the newest steps; NaN if there are too few
   std::int64_t newest_step() const { return newest_step_; }  // −1: none yet
   const std::string& status() const { return status_; }      // "", "running", "ok", "stopped" or "failed"
@@ -41,6 +42,7 @@ class StartedRun {
   double began_, opened_ = absent, first_step_ = absent, load_seconds_ = absent;
   std::int64_t newest_step_ = -1;
   std::string status_;
+  bool from_memory_ = false;
   std::vector<double> step_times_;
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 };

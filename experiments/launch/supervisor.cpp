@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +16,7 @@
 #include "src/base/error.hpp"
 #include "src/base/guard/guard.hpp"
 #include "src/base/host.hpp"
+#include "src/base/keeper/keeper.hpp"
 #include "src/base/text.hpp"
 #include "src/base/wait.hpp"
 #include "src/record/run_folder.hpp"
@@ -40,6 +43,7 @@ Supervisor::Supervisor(Session& session, const Request& request, const TrainingR
       record_(request.run_dir, session),
       control_(record_.folder()),
       began_(session.clock.seconds()),
+      keeper_name_(fmt::format("{}-{}", record_.folder().filename().string(), getpid())),
       asked_(layouts_.asked(static_cast<std::int64_t>(slots_.size()))),
       most_ranks_(static_cast<std::int64_t>(slots_.size())) {}
 
@@ -85,6 +89,25 @@ std::optional<Chosen> Supervisor::wait_for_layout() {
   }
 }
 
+// ── snapshots ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// Ranks on other hosts cannot reach the keeper of this host.
+std::int64_t Supervisor::snapshot_interval() const { return request_.hosts.empty() ? request_.snapshot_interval : 0; }
+
+// Starts the keeper, also again after its death. The snapshots that it held are then lost; checkpoints remain.
+void Supervisor::ensure_keeper() {
+  if (snapshot_interval() == 0 || (keeper_ > 0 && waitpid(keeper_, nullptr, WNOHANG) == 0)) return;
+  if (keeper_ > 0) log_.warn("the keeper of snapshots is dead: the run goes on from its newest checkpoint");
+  keeper_ = Keeper::start(keeper_name_);
+  if (keeper_ <= 0) log_.warn("no keeper can be started: the run has no snapshots in memory");
+}
+
+std::int64_t Supervisor::saved_step() {
+  std::int64_t newest = newest_saved_step(program_.save_dir(record_.folder()));
+  for (const KeptStep& step : complete_steps(KeeperLine(keeper_name_).list())) newest = std::max(newest, step.step);
+  return newest;
+}
+
 // ── one start ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 EndOfRun Supervisor::start(const Chosen& chosen) {
@@ -96,6 +119,8 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   const std::string invitation =
       watch.guards.invite(other_hosts ? OtherGuards::Invited::other_hosts : OtherGuards::Invited::this_host);
   setenv(supervisor_variable, invitation.c_str(), 1);
+  ensure_keeper();
+  setenv(keeper_variable, fmt::format("{} {}", keeper_name_, ++starts_).c_str(), 1);
   RankHosts where = other_hosts ? slots_.hosts_of_ranks() : RankHosts();
   for (const std::string& variable : own_environment())
     if (variable.starts_with("CHORALE_")) where.variables.push_back(variable.substr(0, variable.find('=')));
@@ -106,15 +131,15 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   }
   const std::int64_t saved = saved_step();
   event_.to_layout = layout.layout;
-  event_.source = saved >= 0 ? "disk" : "none";
   log_.info("launch: start {} on {}, {} of {} slots{} ({})", restarts_.count() + 1, layout.layout, layout.ranks,
             slots_.size(), saved >= 0 ? fmt::format(", from step {}", saved) : "", chosen.why);
   if (running_ && running_->layout != layout.layout && !program_.is_exact())
     log_.warn("the later steps are not bit-identical to those on {}: the numerics are fast (--numerics exact)",
               running_->layout);
   running_ = layout;
-  watch.code = launcher.run(launcher.command(layout.ranks, program_.command_on(layout.layout, record_.folder()), where), "",
-                            "", session_.clock, [&](int process) { tend(watch, process); });
+  watch.code = launcher.run(
+      launcher.command(layout.ranks, program_.command_on(layout.layout, record_.folder(), snapshot_interval()), where), "",
+      "", session_.clock, [&](int process) { tend(watch, process); });
   const double ended = now();
   hear_last_words(watch);
   take_rows(watch);
@@ -281,6 +306,7 @@ void Supervisor::note_start(const Watch& watch) {
   if (!has_event_ || std::isnan(watch.run.first_step())) return;
   event_.start_s = watch.run.opened() - watch.run.began();
   event_.load_s = watch.run.load_seconds();
+  event_.source = watch.run.loaded_from_memory() ? "memory" : std::isnan(event_.load_s) ? "none" : "disk";
   event_.first_step_s = watch.run.first_step() - watch.run.began();
   if (event_.kind != EventKind::started) restart_seconds_ = watch.run.first_step() - event_.t;
   record_.event(event_);

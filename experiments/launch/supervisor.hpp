@@ -35,6 +35,7 @@ struct Request {
   std::int64_t slots = 1, fewest = 1;              // on this host, if there are no hosts; --min-ranks
   std::int64_t most_restarts = 10;
   double quarantine_seconds = 60;
+  std::int64_t snapshot_interval = 1;
   bool same_layout = false;
   std::string run_dir;
 };
@@ -74,7 +75,10 @@ class Supervisor {
   Situation situation() const;
   std::optional<Chosen> best(std::string* why_not = nullptr);
   double now() const { return session_.clock.seconds() - began_; }
-  std::int64_t saved_step() const { return newest_saved_step(program_.save_dir(record_.folder())); }
+  // The newest step from which the run can go on: in memory or on the disk. −1: none.
+  std::int64_t saved_step();
+  void ensure_keeper();
+  std::int64_t snapshot_interval() const;
   int finish(EventKind kind, const std::string& status, int code, const std::string& why);
 
   Session& session_;
@@ -88,6 +92,9 @@ class Supervisor {
   LaunchRecord record_;
   Control control_;
   const double began_;
+  const std::string keeper_name_;
+  pid_t keeper_ = -1;
+  std::int64_t starts_ = 0;
   const std::string asked_;  // the layout that the user asked for; "": none
   std::optional<Possible> running_;
   std::int64_t most_ranks_;       // set by resize

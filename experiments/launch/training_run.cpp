@@ -16,9 +16,9 @@ namespace chorale::launch {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* default_save_interval = "10";
+constexpr const char *default_save_interval = "10", *default_with_snapshots = "100";
 // The options that the launch sets itself.
-constexpr const char* own_options[] = {"run-dir", "load", "load-hf", "save-dir", "save-interval"};
+constexpr const char* own_options[] = {"run-dir", "load", "load-hf", "save-dir", "save-interval", "snapshot-interval"};
 
 bool is_own(const Option& option) {
   return option.whole == Whole::layout || std::ranges::count(own_options, option.name) > 0;
@@ -66,7 +66,8 @@ std::string TrainingRun::config_on(const std::string& layout) const {
   return text;
 }
 
-std::vector<std::string> TrainingRun::command_on(const std::string& layout, const fs::path& folder) const {
+std::vector<std::string> TrainingRun::command_on(const std::string& layout, const fs::path& folder,
+                                                 std::int64_t snapshot_interval) const {
   const fs::path config = folder / "train.toml", saves = save_dir(folder);
   write_file(config, config_on(layout));
   const std::string interval = options().option("save-interval").text;
@@ -76,7 +77,10 @@ std::vector<std::string> TrainingRun::command_on(const std::string& layout, cons
                                  "--layout=" + layout,
                                  "--run-dir=" + folder.string(),
                                  "--save-dir=" + saves.string(),
-                                 "--save-interval=" + (interval == "0" ? default_save_interval : interval)};
+                                 "--save-interval=" + (interval != "0"         ? interval
+                                                       : snapshot_interval > 0 ? default_with_snapshots
+                                                                               : default_save_interval),
+                                 fmt::format("--snapshot-interval={}", snapshot_interval)};
   const std::string &load = options().option("load").text, &load_hf = options().option("load-hf").text;
   if (newest_saved_step(saves) >= 0)
     words.push_back("--load=" + saves.string());

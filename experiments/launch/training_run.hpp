@@ -27,7 +27,8 @@ class TrainingRun {
   std::filesystem::path save_dir(const std::filesystem::path& folder) const;
   std::string config_on(const std::string& layout) const;
   // Writes RUN/train.toml, and returns the words of the start.
-  std::vector<std::string> command_on(const std::string& layout, const std::filesystem::path& folder) const;
+  std::vector<std::string> command_on(const std::string& layout, const std::filesystem::path& folder,
+                                      std::int64_t snapshot_interval) const;
 
  private:
   std::unique_ptr<DeclaredCommand> declared_;

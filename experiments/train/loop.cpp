@@ -34,6 +34,7 @@ std::string note_peak(RunRecord& run, const ProductPeak& peak) {
 
 void LoopOptions::declare(Options& o) {
   saving.declare(o);
+  keeping.declare(o);
   o.add("eval-interval", eval_interval, "steps between evaluations; 0: only at the end").range(0, 1e9);
   o.add("eval-samples", eval_samples, "held-out samples per evaluation").range(1, 1e7).changes(Effect::learning);
   o.add("log-interval", log_interval, "steps between printed lines").range(1, 1e9);
@@ -61,6 +62,7 @@ std::string Loop::run() try {
     const std::optional<StepResult> result = step();
     if (!result) continue;
     bool stop = report(*result, parts_.session.clock.seconds() - start);
+    options_.keeping.stepped(parts_.session, parts_.run, training);
     const bool last = training.steps() == last_step_;
     if (options_.eval_interval > 0 && result->step % options_.eval_interval == 0 && !last) stop |= evaluate();
     if (parts_.records) parts_.records->choices(training.choices(), result->step, stop || last);

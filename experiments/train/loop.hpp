@@ -9,6 +9,7 @@
 #include "experiments/common/run_record.hpp"
 #include "experiments/train/accounting.hpp"
 #include "experiments/train/dataset.hpp"
+#include "experiments/train/keeping.hpp"
 #include "experiments/train/nan_policy.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "experiments/train/records.hpp"
@@ -23,6 +24,7 @@ namespace chorale::train {
 struct LoopOptions {
   std::int64_t eval_interval = 0, eval_samples = 256, log_interval = 10, replica_interval = 100;
   Saving saving;
+  Keeping keeping;
   NanPolicy on_nan;
 
   void declare(Options& options);

@@ -1,0 +1,94 @@
+#include "experiments/train/keeping.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "parallel/state/checkpoint_sets.hpp"
+#include "parallel/state/resume.hpp"
+#include "src/base/available_memory.hpp"
+#include "src/base/text.hpp"
+
+namespace chorale::train {
+namespace {
+
+// The contents of the environment variable: the name of the launch's keeper, and the number of this start.
+struct Kept {
+  std::string name;
+  std::int64_t start = 0;
+};
+
+Kept kept_here() {
+  const std::string text = process_environment()(keeper_variable).value_or("");
+  const std::size_t blank = text.rfind(' ');
+  return blank == std::string::npos ? Kept{} : Kept{text.substr(0, blank), std::atoll(text.c_str() + blank)};
+}
+
+// The step of the newest checkpoint at this path; 0 if there is none.
+std::int64_t newest_on_disk(const std::filesystem::path& path) {
+  constexpr std::string_view prefix = "step-";
+  std::error_code missing;
+  if (path.empty() || !std::filesystem::exists(path, missing)) return 0;
+  const std::filesystem::path folder = folder_of_sets(path);
+  const std::vector<std::string> names = std::filesystem::exists(folder / "manifest.json", missing)
+                                             ? std::vector{folder.filename().string()}
+                                             : sets_to_load(folder);
+  return names.empty() || !names[0].starts_with(prefix) ? 0 : std::atoll(names[0].c_str() + prefix.size());
+}
+
+}  // namespace
+
+void Keeping::declare(Options& o) {
+  o.add("snapshot-interval", interval_,
+        "steps between snapshots in the memory of the host, from which chorale launch continues after a death; 0: never")
+      .range(0, 1e9)
+      .changes(Effect::speed);
+}
+
+void Keeping::check() const {
+  if (interval_ > 0 && kept_here().name.empty())
+    usage_error("--snapshot-interval needs a keeper of snapshots", "this run was not started by chorale launch",
+                "start it with chorale launch, which takes a snapshot after every step");
+}
+
+std::optional<Checkpoint> Keeping::newest(const std::filesystem::path& path, const Peers& peers, Log& log) const {
+  const Kept here = kept_here();
+  KeeperLine keeper(here.name);
+  const std::vector<std::string> have = peers.exchange(keeper.is_open() ? "yes" : "no");
+  if (std::ranges::count(have, "no") > 0) return std::nullopt;  // without a launch, or on several hosts
+  return newest_snapshot(keeper, peers.rank == 0 ? newest_on_disk(path) : 0, peers, log);
+}
+
+void Keeping::begin(Session& session, Training& training) {
+  if (interval_ == 0) return;
+  const Peers peers = peers_of(training.mesh());
+  const std::int64_t needed = Snapshots::bytes_of(training) * mpi::place_on_host(session.runtime->world()).second,
+                     room = available_memory();
+  const bool fits = needed < room;
+  const std::vector<std::string> rooms = peers.exchange(fits ? "yes" : "no");
+  if (!fits)
+    usage_error("there is no room for snapshots",
+                fmt::format("two snapshots of the ranks on {} need {}; {} is available", host_name(), human_bytes(needed),
+                            human_bytes(room)),
+                "use --snapshot-interval 0 with launch, fewer ranks per host, or a ZeRO stage");
+  if (std::ranges::count(rooms, "no") > 0)
+    throw Error(Exit::usage, "there is no room for snapshots", "another rank has too little memory", "see its message");
+  const Kept here = kept_here();
+  KeeperLine keeper(here.name);
+  if (!keeper.is_open())
+    usage_error("the keeper of snapshots does not answer", fmt::format("rank {} on {}", peers.rank, host_name()),
+                "use --snapshot-interval 0 with launch");
+  snapshots_ = std::make_unique<Snapshots>(training, session.options.toml(), keeper, here.start, peers);
+}
+
+void Keeping::stepped(Session& session, RunRecord& run, Training& training) {
+  if (!snapshots_ || training.steps() % interval_ != 0) return;
+  const double begun = session.clock.seconds();
+  snapshots_->take(training);
+  if (!run.recorder) return;
+  if (!table_) table_ = &run.recorder->table<SaveRow>({.group = "snapshots", .rows = "step"});
+  run.recorder->append(
+      *table_, SaveRow{.step = training.steps(), .bytes = snapshots_->bytes(), .exposed = session.clock.seconds() - begun});
+}
+
+}  // namespace chorale::train
