@@ -88,6 +88,9 @@ rows = [
         "experiments/slow_rank_test.py SlowRank.test_a_rank_a_fifth_slower_is_no_alarm"),
     Row("R26", "documented formats are read exactly, newer ones refused", 0, "",
         "parallel/state/golden_test.py Golden"),
+    Row("R27", "a launch whose ranks are killed ends on the same bits", 50, "KILLS", "experiments/launch_test.py Kills"),
+    Row("R27", "hangs, dead keepers, damaged snapshots, launchers that lie", 0, "", "experiments/launch_test.py Deaths"),
+    Row("R28", "a launch that cannot go on gives up", 0, "", "experiments/launch_test.py GivesUp"),
 ]
 
 

@@ -173,8 +173,7 @@ class Train final : public Command {
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
-    if (run.recorder && !loaded.empty()) run.recorder->number("load_microseconds", std::llround(1e6 * load_seconds));
-    if (run.recorder && from_memory) run.recorder->number("loaded_from_memory", 1);
+    if (run.recorder && !loaded.empty()) note_load(*run.recorder, load_seconds, from_memory);
     loop_.keeping.begin(session, training);
     if (run.recorder) train::announce(run, team, training, data, flags_.steps());
     if (run.recorder && device_.memory()) run.log.result("on {}", team.about_device());
@@ -253,6 +252,12 @@ class Train final : public Command {
     if (Flight* const flight = session.runtime->flight()) flight->saved(path);
     require_steps_left(checkpoint);
     return {path, session.clock.seconds() - begun};
+  }
+
+  // These facts also reach metrics.jsonl, where the supervisor of a launch reads them.
+  static void note_load(Recorder& recorder, double seconds, bool from_memory) {
+    recorder.number("load_microseconds", std::llround(1e6 * seconds));
+    if (from_memory) recorder.number("loaded_from_memory", 1);
   }
 
   // Replaces "auto" for --prefetch-units with rank 0's choice. On rank 0, returns a line for the user, or "".

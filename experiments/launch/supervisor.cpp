@@ -47,6 +47,10 @@ Supervisor::Supervisor(Session& session, const Request& request, const TrainingR
       asked_(layouts_.asked(static_cast<std::int64_t>(slots_.size()))),
       most_ranks_(static_cast<std::int64_t>(slots_.size())) {}
 
+Supervisor::~Supervisor() {
+  if (keeper_ > 0 && kill(keeper_, SIGKILL) == 0) waitpid(keeper_, nullptr, 0);
+}
+
 // ── the layout of the next start ──────────────────────────────────────────────────────────────────────────────────────
 
 Situation Supervisor::situation() const {
@@ -131,8 +135,8 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   }
   const std::int64_t saved = saved_step();
   event_.to_layout = layout.layout;
-  log_.info("launch: start {} on {}, {} of {} slots{} ({})", restarts_.count() + 1, layout.layout, layout.ranks,
-            slots_.size(), saved >= 0 ? fmt::format(", from step {}", saved) : "", chosen.why);
+  log_.info("launch: start {} on {}, {} of {} slots{} ({})", starts_, layout.layout, layout.ranks, slots_.size(),
+            saved >= 0 ? fmt::format(", from step {}", saved) : "", chosen.why);
   if (running_ && running_->layout != layout.layout && !program_.is_exact())
     log_.warn("the later steps are not bit-identical to those on {}: the numerics are fast (--numerics exact)",
               running_->layout);
@@ -144,6 +148,7 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   hear_last_words(watch);
   take_rows(watch);
   note_start(watch);
+  if (const double seconds = watch.run.step_seconds(); !std::isnan(seconds)) measured_[layout.layout] = seconds;
   EndOfRun end = end_of_run(watch.verdict, watch.code, watch.run.status(), wants_end_);
   end.saved = saved_step();
   quarantine(watch);
@@ -245,7 +250,10 @@ void Supervisor::look_for_better_layout(Watch& watch, int launcher) {
   const auto chosen = best();
   if (!chosen || chosen->layout.layout == running_->layout) return;
   const std::int64_t left = program_.steps() - watch.run.newest_step();
-  if (!pays(seconds_here, scaled(seconds_here, *running_, chosen->layout), left, restart_seconds_)) return;
+  const auto measured = measured_.find(chosen->layout.layout);
+  const double seconds_there =
+      measured != measured_.end() ? measured->second : scaled(seconds_here, *running_, chosen->layout);
+  if (!pays(seconds_here, seconds_there, left, restart_seconds_)) return;
   log_.info("launch: {} slots are live, so the run goes on on {}", slots_.live(now()), chosen->layout.layout);
   is_resizing_ = true;
   end_softly(watch, launcher);

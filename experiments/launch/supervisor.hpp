@@ -11,6 +11,7 @@
 // the weights are therefore those of an undisturbed run.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,6 +44,9 @@ struct Request {
 class Supervisor {
  public:
   Supervisor(Session& session, const Request& request, const TrainingRun& program, Signals& signals);
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
   int run();
 
  private:
@@ -97,8 +101,9 @@ class Supervisor {
   std::int64_t starts_ = 0;
   const std::string asked_;  // the layout that the user asked for; "": none
   std::optional<Possible> running_;
-  std::int64_t most_ranks_;       // set by resize
-  std::int64_t newest_step_ = 0;  // newest step that any start has done
+  std::map<std::string, double> measured_;  // the time of a step on each layout so far
+  std::int64_t most_ranks_;                 // set by resize
+  std::int64_t newest_step_ = 0;            // newest step that any start has done
   std::size_t live_at_start_ = 0;
   double restart_seconds_ = 5;  // what a restart costs, from the latest one
   bool wants_end_ = false, is_resizing_ = false;

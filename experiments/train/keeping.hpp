@@ -1,5 +1,5 @@
-// Controls the snapshots of a run in the memory of its host (parallel/state/snapshot.hpp). `chorale launch` starts the keeper
-// that holds the snapshots, and continues from them after a death.
+// Controls the snapshots of a run in the memory of its host (parallel/state/snapshot.hpp). `chorale launch` starts the
+// keeper that holds the snapshots, and continues from them after a death.
 //
 //   --snapshot-interval N     a snapshot after every N steps
 //

@@ -32,8 +32,8 @@ std::span<std::byte> mapped(int file, std::size_t bytes) {
   return {static_cast<std::byte*>(place), bytes};
 }
 
-Descriptor memory_file(const char* name, std::size_t bytes) {
-  Descriptor file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+Descriptor memory_file(const std::string& name, std::size_t bytes) {
+  Descriptor file(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
       fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     throw Error(Exit::runtime, "there is no memory for snapshots",
@@ -89,8 +89,8 @@ std::vector<KeptStep> steps_in(const std::string& text) {
 
 }  // namespace
 
-Snapshots::Generation Snapshots::new_generation(std::size_t info_bytes, std::size_t image_bytes) {
-  Generation made{.files = {memory_file("chorale-info", info_bytes), memory_file("chorale-image", image_bytes)}};
+Snapshots::Generation Snapshots::new_generation(const std::string& name, std::size_t info_bytes, std::size_t image_bytes) {
+  Generation made{.files = {memory_file(name + "-info", info_bytes), memory_file(name + "-image", image_bytes)}};
   made.info = mapped(made.files.info.get(), info_bytes);
   made.image = mapped(made.files.image.get(), image_bytes);
   return made;
@@ -111,7 +111,8 @@ Snapshots::Snapshots(Training& training, std::string config, KeeperLine& keeper,
   std::array<KeptFiles, kept_generations> files;
   for (std::size_t g = 0; g < generations_.size(); ++g) {
     generations_[g] =
-        new_generation(sizeof(KeptHead) + begin_.size() + room_for_end, header_bytes_ + static_cast<std::size_t>(bytes_));
+        new_generation(fmt::format("chorale-{}-{}", peers.rank, g), sizeof(KeptHead) + begin_.size() + room_for_end,
+                       header_bytes_ + static_cast<std::size_t>(bytes_));
     const KeptHead empty;
     std::memcpy(generations_[g].info.data(), &empty, sizeof empty);
     std::memcpy(generations_[g].info.data() + sizeof empty, begin_.data(), begin_.size());

@@ -38,7 +38,7 @@ class Snapshots {
     KeptFiles files;
     std::span<std::byte> info, image;
   };
-  static Generation new_generation(std::size_t info_bytes, std::size_t image_bytes);
+  static Generation new_generation(const std::string& name, std::size_t info_bytes, std::size_t image_bytes);
 
   std::string config_, begin_;
   std::vector<std::size_t> order_;  // for each tensor to save, its index in the manifest

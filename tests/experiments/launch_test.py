@@ -4,6 +4,7 @@
 
 KILLS is the number of launches whose ranks are killed at random moments, one to three times each. SEED chooses the moments.
 """
+import functools
 import glob
 import hashlib
 import json
@@ -24,8 +25,9 @@ from tally import Tally
 kills = int(os.environ.get("KILLS", "2"))
 seed = int(os.environ.get("SEED", "1"))
 steps = int(os.environ.get("STEPS", "40"))
-model = ["--preset", "tiny", "--numerics", "exact", "--dropout", "0.1", "--global-batch-size", "24", "--micro-batch-size", "4",
-         "--train-iters", str(steps), "--eval-samples", "6", "--replica-interval", "0", "--threads", "1"]
+model = ["--preset", "tiny", "--numerics", "exact", "--dropout", "0.1", "--global-batch-size", "24",
+         "--micro-batch-size", "4", "--train-iters", str(steps), "--eval-samples", "6", "--replica-interval", "0",
+         "--threads", "1"]
 
 
 def lines_of(folder, table):
@@ -36,6 +38,15 @@ def lines_of(folder, table):
     except OSError:
         return []
     return [row for row in rows if row["table"] == table]
+
+
+def trial(test):
+    """Counts the test as one trial of `make chaos`."""
+    @functools.wraps(test)
+    def counted(self):
+        with Tally(self).trial():
+            test(self)
+    return counted
 
 
 class LaunchCase(unittest.TestCase):
@@ -124,7 +135,7 @@ class LaunchCase(unittest.TestCase):
         self.assertEqual(self.weights(folder), self.undisturbed(), self.said()[-6000:])
 
 
-class Launch(LaunchCase):
+class Kills(LaunchCase):
     def test_ranks_killed_at_random_moments_change_no_bit(self):
         chance, tally = random.Random(seed), Tally(self)
         self.undisturbed()
@@ -138,6 +149,26 @@ class Launch(LaunchCase):
                     self.kill_a_rank(job, chance=chance)
                 self.require_complete(job)
 
+
+class Deaths(LaunchCase):
+    def keeper_of(self, job):
+        """Returns the PID of the keeper of a launch."""
+        for pid, process in alive.processes().items():
+            if process.parent == job.pid:
+                with open(f"/proc/{pid}/comm", encoding="utf-8") as name:
+                    if name.read().strip() == "chorale-keeper":
+                        return pid
+        return None
+
+    def die_while_the_supervisor_is_stopped(self, job, then):
+        """Kills a rank in such a way that `then` can change what the next start finds."""
+        os.kill(job.pid, signal.SIGSTOP)
+        self.kill_a_rank(job, 1)
+        until(lambda: not ranks_of(job), job)
+        then()
+        os.kill(job.pid, signal.SIGCONT)
+
+    @trial
     def test_two_ranks_that_die_at_once_are_one_event(self):
         job = self.launch("--quarantine", "60s")
         self.until_step(5, job)
@@ -150,6 +181,7 @@ class Launch(LaunchCase):
         self.assertIn(died[0]["rank"], (1, 3))
         self.assertRegex(died[0]["why"], r"^rank [13] on \S+ was killed by SIGKILL in ")
 
+    @trial
     def test_a_stopped_rank_is_a_hang_and_the_run_goes_on(self):
         job = self.launch("--quarantine", "60s", CHORALE_TIMEOUT="3")
         self.until_step(5, job)
@@ -159,6 +191,66 @@ class Launch(LaunchCase):
         self.assertEqual([event["rank"] for event in hung], [2], self.events())
         self.assertGreaterEqual(hung[0]["detect_s"], 2)
 
+    @trial
+    def test_a_snapshot_in_memory_is_newer_than_the_checkpoints(self):
+        job = self.launch("--quarantine", "60s", interval=1000)
+        self.until_step(6, job)
+        self.kill_a_rank(job, 3)
+        self.require_complete(job)
+        died = [event for event in self.events() if event["kind"] == "died"]
+        self.assertEqual([event["source"] for event in died], ["memory"], self.events())
+
+    @trial
+    def test_a_damaged_snapshot_is_skipped_for_the_older_one(self):
+        job = self.launch("--quarantine", "60s", interval=1000)
+        self.until_step(6, job)
+        keeper = self.keeper_of(job)
+
+        def damage():
+            numbers = os.listdir(f"/proc/{keeper}/fd")
+            files = {os.readlink(f"/proc/{keeper}/fd/{n}"): f"/proc/{keeper}/fd/{n}" for n in numbers}
+
+            def named(rank, generation, kind):
+                return next(path for name, path in files.items() if f"chorale-{rank}-{generation}-{kind} " in name)
+
+            def step_of(rank, generation):
+                with open(named(rank, generation, "info"), "rb") as info:
+                    return int.from_bytes(info.read(16)[8:], "little", signed=True)
+
+            common = set.intersection(*({step_of(rank, g) for g in (0, 1)} for rank in range(4)))
+            self.damaged = max(common)
+            generation = [step_of(2, g) for g in (0, 1)].index(self.damaged)
+            with open(named(2, generation, "image"), "r+b") as image:
+                image.seek(-8, os.SEEK_END)
+                byte = image.read(1)
+                image.seek(-8, os.SEEK_END)
+                image.write(bytes([byte[0] ^ 1]))
+
+        self.die_while_the_supervisor_is_stopped(job, damage)
+        self.require_complete(job, interval=2)
+        self.assertIn(f"skipping the snapshot of step {self.damaged}: a snapshot is damaged", self.said())
+        self.assertEqual([event["source"] for event in self.events()][1], "memory", self.events())
+
+    @trial
+    def test_without_its_keeper_the_run_goes_on_from_the_disk(self):
+        job = self.launch("--quarantine", "60s", interval=2)
+        self.until_step(6, job)
+        self.die_while_the_supervisor_is_stopped(job, lambda: os.kill(self.keeper_of(job), signal.SIGKILL))
+        self.require_complete(job, interval=2)
+        self.assertIn("the keeper of snapshots is dead: the run goes on from its newest checkpoint", self.said())
+        self.assertEqual([event["source"] for event in self.events()][1], "disk", self.events())
+
+    @trial
+    def test_a_launcher_that_lies_is_not_believed(self):
+        words = [*launch, "--enable-recovery"]
+        if start([*words, "-n", "1", "true"]).returncode != 0:
+            self.skipTest("this launcher has no --enable-recovery")
+        job = self.launch("--quarantine", "60s", MPIRUN=" ".join(words))
+        self.until_step(5, job)
+        self.kill_a_rank(job, 1)
+        self.require_complete(job)
+
+    @trial
     def test_sigterm_saves_and_ends_with_code_0(self):
         job = self.launch(interval=1000)
         self.until_step(4, job)
@@ -173,6 +265,7 @@ class Launch(LaunchCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual(self.weights(f"{self.folder.name}/latest"), self.undisturbed())
 
+    @trial
     def test_a_killed_supervisor_leaves_nothing(self):
         before = set(os.listdir("/dev/shm"))
         job = self.launch()
@@ -188,6 +281,21 @@ class Launch(LaunchCase):
         self.assertEqual(left, [])
         job.wait()
 
+    @trial
+    def test_same_layout_waits_for_its_slots(self):
+        job = self.launch("--quarantine", "2s", "--same-layout")
+        self.until_step(3, job)
+        self.kill_a_rank(job)
+        self.require_complete(job)
+        self.assertEqual({event["to_layout"] for event in self.events()} - {""}, {"dp2.tp2.z1"})
+        self.assertIn("launch waits: dp2.tp2.z1 needs more than 3 slots (--same-layout)", self.said())
+
+
+class GivesUp(LaunchCase):
+    def starts(self):
+        return glob.glob(f"{self.run_folder()}/*-train-*/metrics.jsonl")
+
+    @trial
     def test_a_step_that_always_kills_ends_the_launch(self):
         slow = ["480" if word == "24" else word for word in model]  # so that each kill is in the same step
         job = self.launch("--quarantine", "0s", program=slow)
@@ -201,9 +309,7 @@ class Launch(LaunchCase):
         self.assertIn("error: the launch gives up\n  step 2 has killed rank 2 3 times\n", self.said())
         self.assertEqual(self.events()[-1]["kind"], "gave_up")
 
-    def starts(self):
-        return glob.glob(f"{self.run_folder()}/*-train-*/metrics.jsonl")
-
+    @trial
     def test_codes_of_the_launcher_without_a_verdict(self):
         for code, starts, wanted in ((2, 1, 2), (3, 1, 3), (1, 2, 1)):
             with self.subTest(code=code):
@@ -218,15 +324,8 @@ class Launch(LaunchCase):
                 with open(f"{script}.count") as count:
                     self.assertEqual(len(count.readlines()), starts, self.said())
 
-    def test_a_launcher_that_lies_is_not_believed(self):
-        words = [*launch, "--enable-recovery"]
-        if start([*words, "-n", "1", "true"]).returncode != 0:
-            self.skipTest("this launcher has no --enable-recovery")
-        job = self.launch("--quarantine", "60s", MPIRUN=" ".join(words))
-        self.until_step(5, job)
-        self.kill_a_rank(job, 1)
-        self.require_complete(job)
 
+class Requests(LaunchCase):
     def test_resize_changes_the_number_of_ranks(self):
         job = self.launch()
         self.until_step(3, job)
@@ -255,14 +354,6 @@ class Launch(LaunchCase):
         finish(job)
         self.assertEqual(job.returncode, 0, self.said())
         self.assertIn("the later steps are not bit-identical to those on dp2.tp2.z1: the numerics are fast", self.said())
-
-    def test_same_layout_waits_for_its_slots(self):
-        job = self.launch("--quarantine", "2s", "--same-layout")
-        self.until_step(3, job)
-        self.kill_a_rank(job)
-        self.require_complete(job)
-        self.assertEqual({event["to_layout"] for event in self.events()} - {""}, {"dp2.tp2.z1"})
-        self.assertIn("launch waits: dp2.tp2.z1 needs more than 3 slots (--same-layout)", self.said())
 
     def test_wrong_requests_are_refused_before_anything_starts(self):
         train = ["train", "--preset", "tiny"]

@@ -161,8 +161,9 @@ std::string what_to_do(const std::vector<SeenRank>& all) {
     const std::string folder = fixed_text(rank.page.folder);
     if (folder.empty()) continue;
     const std::string set = fixed_text(rank.page.saved);
-    return (set.empty() ? "there is no checkpoint: start the run again"
-                        : "resume from the newest checkpoint: --load " + set) +
+    return (rank.page.supervised ? "the launch goes on from the newest saved step"
+            : set.empty()        ? "there is no checkpoint: start the run again"
+                                 : "resume from the newest checkpoint: --load " + set) +
            fmt::format("; the last calls of every rank: {} explain {}", program_of(rank.page), folder);
   }
   return "start the program again";

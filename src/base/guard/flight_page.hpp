@@ -67,6 +67,7 @@ struct FlightPage {
   FlightGroup groups[kept_groups];
 
   std::uint32_t asked_to_end = 0;  // 1: a signal has asked this rank to end
+  std::uint32_t supervised = 0;    // 1: a supervisor (`chorale launch`) starts the run again
 
   // The members below are written by the guard.
   std::uint64_t judged = 0;  // number of times that the guard has checked whether the run hangs

@@ -126,6 +126,7 @@ std::unique_ptr<Flight> join_guard(const Launch& launch, const Environment& envi
   put(page->host, host_name());
   put(page->program, program_invocation_name);
   put(page->doing, "start-up");
+  page->supervised = environment(supervisor_variable).has_value();
   page->patience = time_limit(page->patience);
   Descriptor line = line_to_guard(launch, environment);
   if (!line || !send_files(line.get(), "page", {file.get()})) return nullptr;

@@ -95,6 +95,7 @@ Json json_of(const SeenRank& rank) {
           {"doing", fixed_text(page.doing)},
           {"folder", fixed_text(page.folder)},
           {"saved", fixed_text(page.saved)},
+          {"supervised", page.supervised},
           {"beats", page.heartbeats},
           {"waits", page.waits},
           {"awaited", page.awaited},
@@ -118,6 +119,7 @@ SeenRank rank_in(const Json& json) {
   put(page.doing, json.at("doing").get<std::string>());
   put(page.folder, json.at("folder").get<std::string>());
   put(page.saved, json.at("saved").get<std::string>());
+  page.supervised = json.value("supervised", 0u);
   rank.state = (json.at("state").get<std::string>() + "?")[0];
   rank.end = json.at("end");
   for (const Json& one : json.at("calls")) {
