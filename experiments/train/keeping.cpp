@@ -62,7 +62,8 @@ std::optional<Checkpoint> Keeping::newest(const std::filesystem::path& path, con
 void Keeping::begin(Session& session, Training& training) {
   if (interval_ == 0) return;
   const Peers peers = peers_of(training.mesh());
-  const std::int64_t needed = Snapshots::bytes_of(training) * mpi::place_on_host(session.runtime->world()).second,
+  const std::int64_t needed =
+                         Snapshots::bytes_of(state_to_save(training)) * mpi::place_on_host(session.runtime->world()).second,
                      room = available_memory();
   const bool fits = needed < room;
   const std::vector<std::string> rooms = peers.exchange(fits ? "yes" : "no");
@@ -78,13 +79,14 @@ void Keeping::begin(Session& session, Training& training) {
   if (!keeper.is_open())
     usage_error("the keeper of snapshots does not answer", fmt::format("rank {} on {}", peers.rank, host_name()),
                 "use --snapshot-interval 0 with launch");
-  snapshots_ = std::make_unique<Snapshots>(training, session.options.toml(), keeper, here.start, peers);
+  snapshots_ = std::make_unique<Snapshots>(state_to_save(training), keeper, here.start, peers);
+  config_ = session.options.toml();
 }
 
 void Keeping::stepped(Session& session, RunRecord& run, Training& training) {
   if (!snapshots_ || training.steps() % interval_ != 0) return;
   const double begun = session.clock.seconds();
-  snapshots_->take(training);
+  snapshots_->take(state_to_save(training), metadata_of(training, config_));
   if (!run.recorder) return;
   if (!table_) table_ = &run.recorder->table<SaveRow>({.group = "snapshots", .rows = "step"});
   run.recorder->append(

@@ -30,6 +30,7 @@ class Keeping {
  private:
   std::int64_t interval_ = 0;
   std::unique_ptr<Snapshots> snapshots_;
+  std::string config_;  // every option of the run, as TOML
   Table* table_ = nullptr;
 };
 

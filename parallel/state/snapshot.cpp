@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "parallel/state/checkpoint_save.hpp"
-#include "parallel/state/resume.hpp"
 #include "src/base/crc32c.hpp"
 #include "src/base/text.hpp"
 #include "src/memory/on_host.hpp"
@@ -96,9 +95,7 @@ Snapshots::Generation Snapshots::new_generation(const std::string& name, std::si
   return made;
 }
 
-Snapshots::Snapshots(Training& training, std::string config, KeeperLine& keeper, std::int64_t start, const Peers& peers)
-    : config_(std::move(config)) {
-  const std::vector<StateTensor> mine = state_to_save(training);
+Snapshots::Snapshots(const std::vector<StateTensor>& mine, KeeperLine& keeper, std::int64_t start, const Peers& peers) {
   auto [share, entries] = layout_of_share(peers.rank, mine);
   const std::string header = safetensors::header_of(entries);
   for (const safetensors::Entry& entry : entries) bytes_ += entry.bytes;
@@ -132,7 +129,7 @@ Snapshots::~Snapshots() {
 }
 
 // The step in the head is set to −1 first and to the step last, so that a reader never takes an incomplete generation.
-void Snapshots::take(Training& training) {
+void Snapshots::take(const std::vector<StateTensor>& mine, const Metadata& metadata) {
   Generation& here = generations_[next_];
   next_ = (next_ + 1) % generations_.size();
   auto* const head = reinterpret_cast<KeptHead*>(here.info.data());
@@ -141,7 +138,7 @@ void Snapshots::take(Training& training) {
   std::vector<std::uint32_t> checksums(order_.size());
   std::byte* to = here.image.data() + header_bytes_;
   std::size_t number = 0;
-  for (const StateTensor& tensor : state_to_save(training)) {
+  for (const StateTensor& tensor : mine) {
     std::uint32_t& checksum = checksums[order_.at(number++)];
     in_pieces(tensor.data, Use::read, [&](const Slice& piece, std::int64_t) {
       const auto bytes = static_cast<std::size_t>(piece.bytes());
@@ -151,7 +148,6 @@ void Snapshots::take(Training& training) {
       to += bytes;
     });
   }
-  const Metadata metadata = metadata_of(training, config_);
   const std::string end = snapshot_end(checksums, metadata);
   require(end.size() <= room_for_end, "the description of a snapshot has {} bytes", end.size());
   std::memcpy(here.info.data() + sizeof(KeptHead) + begin_.size(), end.data(), end.size());
@@ -160,9 +156,9 @@ void Snapshots::take(Training& training) {
   std::atomic_ref(head->step).store(metadata.step, std::memory_order_release);
 }
 
-std::int64_t Snapshots::bytes_of(Training& training) {
+std::int64_t Snapshots::bytes_of(const std::vector<StateTensor>& mine) {
   std::int64_t bytes = 0;
-  for (const StateTensor& tensor : state_to_save(training)) bytes += tensor.data.bytes();
+  for (const StateTensor& tensor : mine) bytes += tensor.data.bytes();
   return kept_generations * bytes;
 }
 

@@ -13,25 +13,23 @@
 #include <string>
 
 #include "parallel/state/checkpoint.hpp"
-#include "parallel/step/training.hpp"
 #include "src/base/keeper/keeper.hpp"
 
 namespace chorale {
 
 class Snapshots {
  public:
-  // Not collective. Allocates the memory, and gives it to the keeper. `config`: every option of the run, as TOML. Throws an
-  // error if the memory cannot be allocated, or if the keeper does not take it.
-  Snapshots(Training& training, std::string config, KeeperLine& keeper, std::int64_t start, const Peers& peers);
+  // Not collective. Allocates the memory, and gives it to the keeper. `mine`: the parts that this rank saves, as for
+  // save_checkpoint. Throws an error if the memory cannot be allocated, or if the keeper does not take it.
+  Snapshots(const std::vector<StateTensor>& mine, KeeperLine& keeper, std::int64_t start, const Peers& peers);
   ~Snapshots();
   Snapshots(const Snapshots&) = delete;
   Snapshots& operator=(const Snapshots&) = delete;
 
-  void take(Training& training);                 // after a step; not collective
-  std::int64_t bytes() const { return bytes_; }  // of this rank's parts in one generation
+  void take(const std::vector<StateTensor>& mine, const Metadata& metadata);  // after a step; not collective
+  std::int64_t bytes() const { return bytes_; }                               // of this rank's parts in one generation
 
-  // The bytes of both generations on this rank.
-  static std::int64_t bytes_of(Training& training);
+  static std::int64_t bytes_of(const std::vector<StateTensor>& mine);  // of both generations on this rank
 
  private:
   struct Generation {
@@ -40,7 +38,7 @@ class Snapshots {
   };
   static Generation new_generation(const std::string& name, std::size_t info_bytes, std::size_t image_bytes);
 
-  std::string config_, begin_;
+  std::string begin_;
   std::vector<std::size_t> order_;  // for each tensor to save, its index in the manifest
   std::size_t header_bytes_ = 0;
   std::int64_t bytes_ = 0;

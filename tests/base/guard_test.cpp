@@ -73,6 +73,13 @@ TEST_CASE("the guard names a stopped rank, and who waits for it") {
   CHECK(said.find("rank 0 on") == std::string::npos);
 }
 
+TEST_CASE("programs get the ranks that the guard blames for a hang") {
+  const SeenRank waits = rank_that(0, true, {sixth, seventh}), late = rank_that(2, false, {sixth}, 'T');
+  CHECK(late_ranks({waits, rank_that(1, true, {sixth, seventh}), late, rank_that(3, true, {sixth, seventh})}) ==
+        std::set<int>{2});
+  CHECK(late_ranks({waits, rank_that(1, true, {sixth, seventh})}).empty());
+}
+
 TEST_CASE("the guard names the rank at the end of a chain of waits") {
   const Shown pair{first_two, "0-1", 3, "broadcast of 4 f32", begun};
   const std::string said = explain_hang({rank_that(0, false, {sixth}, 'R'), rank_that(1, true, {sixth, pair}),
@@ -173,12 +180,22 @@ TEST_CASE("what guards say arrives unchanged, and anything else is refused") {
                    .asks = true,
                    .lost = "error: \x1b[1m\xff",
                    .exit_code = 3,
+                   .verdict = Verdict{VerdictKind::hung, 3, "n1", "was killed by SIGKILL", "step 12", 60.5},
+                   .ends = "soon",
+                   .holds = {2, 3},
                    .ranks = {rank_that(3, true, {sixth, seventh})}};
+  words.ranks[0].page.supervised = 1;
   words.look = Look{.done = 7, .idled = 9, .any = 60, .ranks = 3, .here = 2, .stopped = 1, .traced = true};
   const GuardWords again = guard_words_in(to_text(words));
   CHECK(to_text(again) == to_text(words));
   CHECK(again.exit_code == 3);
   CHECK(guard_words_in(R"({"host": "a", "lost": "b"})").exit_code == 4);
+  CHECK(again.verdict == words.verdict);
+  CHECK(again.ends == "soon");
+  CHECK(again.holds == std::vector<int>{2, 3});
+  CHECK(again.ranks[0].page.supervised == 1);
+  CHECK(!guard_words_in(R"({"host": "a", "lost": "b"})").verdict);
+  CHECK_THROWS_AS(guard_words_in(R"({"host": "a", "verdict": {"kind": "bored"}})"), Error);
   CHECK(again.look->waiting == never);
   CHECK(again.look->any == 60);
   CHECK(again.ranks.at(0).page.last()->awaits == -1);

@@ -20,3 +20,20 @@ TEST_CASE("a launch returns its exit code or 128 plus its signal, or throws if t
   CHECK_THROWS_WITH(end_of("exit 3"), says("the exit status of a child process is unknown"));
   std::signal(SIGCHLD, SIG_DFL);
 }
+
+TEST_CASE("a launcher gets the hosts of the ranks in its own words") {
+  const RankHosts where{.hosts = {{"n0", 2}, {"n1", 1}}, .variables = {"CHORALE_KEEPER"}};
+  CHECK(where.host_file() == "n0\nn0\nn1\n");
+  const auto command = [&](const char* launcher) {
+    std::string text;
+    const Launcher one([launcher](const char* name) -> std::optional<std::string> {
+      return name == std::string("MPIRUN") ? launcher : "";
+    });
+    for (const std::string& word : one.command(3, {"program", "word"}, where)) text += word + " ";
+    return text;
+  };
+  CHECK(command("srun --mpi=pmix") == "srun --mpi=pmix --distribution=arbitrary -n 3 program word ");
+  const std::string other = command("/opt/mpi/bin/mpirun -v");
+  CHECK((other == "/opt/mpi/bin/mpirun -v --host n0:2,n1:1 -x CHORALE_KEEPER -n 3 program word " ||
+         other == "/opt/mpi/bin/mpirun -v -hosts n0:2,n1:1 -n 3 program word "));
+}
