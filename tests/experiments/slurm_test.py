@@ -12,10 +12,10 @@ from programs import chorale, start
 scripts = sorted(glob.glob("examples/slurm/*.sbatch"))
 
 
-def stand_in(path):
-    """Writes an executable script that records its arguments."""
+def stand_in(path, does='echo "$(basename "$0")" "$@" >> "$CALLS"'):
+    """Writes an executable script, which records its arguments."""
     with open(path, "w") as file:
-        file.write('#!/bin/bash\necho "$(basename "$0")" "$@" >> "$CALLS"\n')
+        file.write(f"#!/bin/bash\n{does}\n")
     os.chmod(path, 0o755)
 
 
@@ -42,21 +42,22 @@ class Slurm(unittest.TestCase):
                 os.makedirs(f"{folder}/runs/slurm/latest/checkpoints")
                 for name in ("srun", "mpirun", "build/chorale"):
                     stand_in(f"{folder}/{name}")
+                stand_in(f"{folder}/scontrol", does="printf 'n0\\nn1\\n'")
                 ran = start(["bash", os.path.abspath(script)], folder=folder, PATH=f"{folder}:{os.environ['PATH']}",
                             CALLS=f"{folder}/calls",
                             SLURM_SUBMIT_DIR=folder, SLURM_CPUS_PER_TASK="4", SLURM_NTASKS_PER_NODE="2")
                 self.assertEqual(ran.returncode, 0, ran.stderr)
                 with open(f"{folder}/calls") as file:
                     calls = file.read().splitlines()
-                self.assertTrue(any(call.startswith(("srun ", "mpirun ")) for call in calls), calls)
-                for call in calls:
-                    command, *words = call.split("chorale ", 1)[1].split()
+                starters = ("srun ", "mpirun ", "chorale launch ")  # `chorale launch` starts mpirun itself
+                self.assertTrue(any(call.startswith(starters) for call in calls), calls)
+                for command, *words in (part.split() for call in calls for part in call.split("chorale ", 1)[1].split(" -- ")):
                     if command == "compare" and command not in commands:
                         self.skipTest("there is no compare yet")
                     self.assertIn(command, commands)
                     help_text = start([chorale, command, "--help"]).stdout
                     for option in (word for word in words if word.startswith("--")):
-                        self.assertRegex(help_text, rf"(?m)^  {option}\b", call)
+                        self.assertRegex(help_text, rf"(?m)^  {option}\b", calls)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,21 @@ TEST_CASE("a live table's rows reach metrics.jsonl at once, between the root's a
   CHECK(text_of(folder / "metrics.jsonl") == running + "{\"table\":\"/\",\"status\":\"ok\"}\n");
 }
 
+TEST_CASE("texts of rows from several flushes stay in their rows") {
+  const TemporaryFolder folder;
+  VirtualClock clock;
+  Recorder recorder(folder, {}, clock);
+  Table& bench = recorder.table<BenchRow>({.group = "bench", .rows = "sample", .live = true});
+  for (const char* note : {"one", "two", "\"three\"\n"}) {
+    recorder.append(bench, BenchRow{0, 8, 3, 1, note});
+    recorder.flush();
+  }
+  CHECK(text_of(folder / "metrics.jsonl").find(R"("note": "\"three\"\n")") != std::string::npos);
+  recorder.finish("ok");
+  CHECK(named(Reader(folder / "run.h5").variables("/bench"), "note").cells ==
+        std::vector<std::string>{"one", "two", "\"three\"\n"});
+}
+
 TEST_CASE("a flush is due after 50 steps, 10 seconds or a long step") {
   VirtualClock clock;
   const TemporaryFolder folder;
