@@ -137,10 +137,10 @@ class LaunchCase(unittest.TestCase):
 
 class Kills(LaunchCase):
     def test_ranks_killed_at_random_moments_change_no_bit(self):
-        chance, tally = random.Random(seed), Tally(self)
+        chance, tally, seconds = random.Random(seed), Tally(self), []
         self.undisturbed()
-        for trial in range(kills):
-            with tally.trial(trial=trial):
+        for number in range(kills):
+            with tally.trial(trial=number):
                 self.setUp()
                 job = self.launch("--quarantine", "2s", "--min-ranks", "2")
                 for moment in sorted(chance.uniform(0, steps - 1) for _ in range(chance.randint(1, 3))):
@@ -148,6 +148,14 @@ class Kills(LaunchCase):
                     time.sleep(chance.uniform(0, 0.2))
                     self.kill_a_rank(job, chance=chance)
                 self.require_complete(job)
+                for event in self.events():
+                    times = [event["end_s"], event["choose_s"], event["first_step_s"]]
+                    if event["kind"] == "died" and None not in times:
+                        seconds.append(sum(times))
+        seconds.sort()  # for the findings; no limit, because machines differ
+        if seconds:
+            print(f"from a death to the next step: {len(seconds)} deaths, median {seconds[len(seconds) // 2]:.2f} s, "
+                  f"p95 {seconds[int(0.95 * (len(seconds) - 1))]:.2f} s, most {seconds[-1]:.2f} s", flush=True)
 
 
 class Deaths(LaunchCase):

@@ -13,7 +13,7 @@ scripts = sorted(glob.glob("examples/slurm/*.sbatch"))
 
 
 def stand_in(path, does='echo "$(basename "$0")" "$@" >> "$CALLS"'):
-    """Writes an executable script, which records its arguments."""
+    """Writes an executable script. By default, it records its arguments."""
     with open(path, "w") as file:
         file.write(f"#!/bin/bash\n{does}\n")
     os.chmod(path, 0o755)
@@ -51,13 +51,14 @@ class Slurm(unittest.TestCase):
                     calls = file.read().splitlines()
                 starters = ("srun ", "mpirun ", "chorale launch ")  # `chorale launch` starts mpirun itself
                 self.assertTrue(any(call.startswith(starters) for call in calls), calls)
-                for command, *words in (part.split() for call in calls for part in call.split("chorale ", 1)[1].split(" -- ")):
+                parts = [part for call in calls for part in call.split("chorale ", 1)[1].split(" -- ")]
+                for command, *words in map(str.split, parts):
                     if command == "compare" and command not in commands:
                         self.skipTest("there is no compare yet")
                     self.assertIn(command, commands)
                     help_text = start([chorale, command, "--help"]).stdout
                     for option in (word for word in words if word.startswith("--")):
-                        self.assertRegex(help_text, rf"(?m)^  {option}\b", calls)
+                        self.assertRegex(help_text, rf"(?m)^  {option}\b", command)
 
 
 if __name__ == "__main__":
