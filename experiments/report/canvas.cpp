@@ -31,6 +31,7 @@ constexpr const char* style = R"css(.chart { font: 12px system-ui, sans-serif }
 .mark { fill: currentColor; stroke: var(--paper); stroke-width: .8 }
 .hollow { fill: var(--paper); stroke: currentColor; stroke-width: 1.4 }
 .dot { fill: var(--ink); stroke: var(--paper); stroke-width: .8 }
+.event { stroke: var(--ink); stroke-width: .9; stroke-dasharray: 4 3; opacity: .6 }
 .interval { stroke: currentColor; stroke-width: 1.2; opacity: .6 }
 .bar { stroke: currentColor; stroke-width: 1 } .outlined { fill-opacity: .25; stroke-dasharray: 3 2 }
 .whisker { stroke: var(--ink); stroke-width: 1.4; fill: none }

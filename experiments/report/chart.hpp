@@ -1,7 +1,8 @@
 // The kinds of charts in the report. Each kind converts plain data to SVG.
 //
 //   LineChart   series over a linear or logarithmic axis, with intervals. Limits, ideals and gray lines are behind them.
-//               It also draws dots with their names beside them, such as runs by memory and speed
+//               It also draws dots with their names beside them, such as runs by memory and speed, and vertical marks at
+//               events, such as the death of a rank
 //   BarChart    horizontal stacked bars, one per rank or run, with an interval at the bar's end. Bars without length are
 //               left out
 //   CellChart   a table of colored cells: the color shows an amount, or one of several series
@@ -43,8 +44,9 @@ struct Point {
 //   series   in the look of its series, with marks          limit, model   dashed, without marks
 //   hollow   a second measure of a series: hollow marks     other          thin, gray, not in the legend
 //   dots     no line: each point has its own name
+//   events   no line: a vertical mark at the x of each point, which has its own name; y has no meaning
 struct Line {
-  enum class Kind { series, hollow, dots, limit, model, other };
+  enum class Kind { series, hollow, dots, events, limit, model, other };
   std::string name;
   std::vector<Point> points;
   Kind kind = Kind::series;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -21,6 +22,16 @@ std::string recorded_reason(const Reader& record) {
   for (const Variable& variable : record.variables("/"))
     if (variable.name == "failure" && !variable.cells.empty()) return variable.cells[0];
   return "";
+}
+
+// The reason why a launch gave up, and what ended its last start.
+std::string reason_of_launch(const Reader& record) {
+  const std::vector<std::string> groups = record.groups();
+  if (std::ranges::find(groups, "/events") == groups.end()) return "";
+  const RecordGroup events(record.variables("/events"), by_rule);
+  const std::vector<std::string> kinds = events.words("kind"), why = events.words("why");
+  if (kinds.empty() || kinds.size() != why.size() || kinds.back() != "gave_up") return "";
+  return "the launch gave up: " + why.back() + (why.size() > 1 ? "\n" + why[why.size() - 2] : "");
 }
 
 // Returns the reason that the guards (the processes that watch the ranks) recorded. Rank 0 writes the record. If rank 0 was
@@ -46,6 +57,7 @@ std::string trouble_of(const std::string& file, const Reader& record, std::size_
   const std::string status = record.attribute("status");
   if (status.empty() || status == "ok") return "";
   std::string reason = recorded_reason(record);
+  if (reason.empty()) reason = reason_of_launch(record);
   if (reason.empty() && status != "stopped") reason = seen_reason(file);
   const bool was_stopped = reason.starts_with(stopped_mark);
   for (const std::string_view said : {"error: ", stopped_mark})  // the heading already contains these words

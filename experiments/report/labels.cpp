@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "experiments/report/launch_events.hpp"
 #include "experiments/report/recorded_option.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "src/base/error.hpp"
@@ -28,6 +29,16 @@ std::string layout_of(const RecordedRun& run) {
   } catch (const Error&) {  // a layout in an older record that cannot be parsed is shown unchanged
     return run.setting("layout");
   }
+}
+
+// The label of a run whose layout a launch has changed. Such a run is no repetition of a run on one of the layouts.
+std::string label_of(const RecordedRun& run) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> names;
+  for (const LayoutPeriod& period : layout_periods_of(launch_events_of(run))) names.push_back(period.layout);
+  if (names.size() < 2) return run.layout;
+  if (names.size() > most) names = {names.front(), "…", names.back()};
+  return join(names, " → ");
 }
 
 // A name such as "6×384" does not state every setting of the shape. If two runs would have the same label, adds the settings
@@ -70,9 +81,10 @@ void label_all(std::vector<RecordedRun>& runs, const std::string& metric) {
     if (metric == by_loss) keys.erase("seed");
     std::vector<std::string> words;
     if (run.command == another_program) continue;  // runs of other programs already have a label
-    if (run.command == "train")
-      words.push_back(run.layout = layout_of(run));
-    else
+    if (run.command == "train") {
+      run.layout = layout_of(run);
+      words.push_back(label_of(run));
+    } else
       words.push_back(fmt::format("{} on {} rank{}", run.command, run.ranks(), run.ranks() == 1 ? "" : "s"));
     const auto is_shape = [&](const std::string& key) { return is_part_of(Whole::shape, run.command, key); };
     if (std::ranges::any_of(keys, is_shape)) words.push_back(run.setting("num-layers") + "×" + run.setting("hidden-size"));

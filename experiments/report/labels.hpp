@@ -1,6 +1,6 @@
 // The labels of runs: the layout of a training run, and the settings in which the runs of one command differ.
 //
-//   dp4              dp4, lr 0.001         bench on 4 ranks, algorithm ring
+//   dp4              dp4, lr 0.001         bench on 4 ranks, algorithm ring        dp4 → dp3, a launch that lost a rank
 //
 // Runs with the same label are repetitions of each other. A row of a CSV file is never a repetition of a run of Chorale. If
 // a run of Chorale has the same label, the row's label also names the CSV file, as in "dp4 (mine.csv)".

@@ -11,7 +11,8 @@ namespace {
 
 constexpr double top = 26, bottom = 280;
 constexpr double units_per_point = 3.75, units_per_hover = 12, units_per_tick = 100;  // distances along the width
-constexpr std::size_t most_marks = 24, most_ticks = 6;
+constexpr double units_per_event = 10;                                                // events that are closer have one mark
+constexpr std::size_t most_marks = 24, most_ticks = 6, most_event_lines = 12, most_events_named = 4;
 
 Scale scale_of(const ChartAxis& axis, const std::vector<double>& values) {
   Scale scale(axis.spacing, axis.unit, values);
@@ -32,12 +33,15 @@ class Plot {
                     }))) {}
 
   std::string draw() {
+    using enum Line::Kind;
     axes();
     std::vector<LegendEntry> legend;
     for (const Line& line : chart_.lines)
-      if (drawable(line) && in_legend(line)) legend.push_back({line.name, sample(line)});  // assigns looks
+      if ((line.kind == events ? !marks_of(line).empty() : drawable(line)) && in_legend(line))
+        legend.push_back({line.name, sample(line)});  // assigns looks
     if (!chart_.hollow.empty()) legend.push_back({chart_.hollow, "<circle class=\"hollow\" cx=\"12\" cy=\"6\" r=\"3.4\"/>"});
-    using enum Line::Kind;
+    for (const Line& line : chart_.lines)
+      if (line.kind == events) draw_events(line);
     for (const Line::Kind kind : {other, limit, model, series, hollow})
       for (const Line& line : chart_.lines)
         if (line.kind == kind) draw(line);
@@ -88,7 +92,8 @@ class Plot {
   }
 
   static bool in_legend(const Line& line) {
-    return line.kind == Line::Kind::series || line.kind == Line::Kind::limit || line.kind == Line::Kind::model;
+    using enum Line::Kind;
+    return line.kind == series || line.kind == limit || line.kind == model || line.kind == events;
   }
   bool drawable(const Line& line) const {
     return std::ranges::any_of(line.points, [&](const Point& point) { return holds(point); });
@@ -97,6 +102,7 @@ class Plot {
   std::size_t number_of(const Line& line) const { return looks_.of(line.series.empty() ? line.name : line.series); }
 
   std::string sample(const Line& line) const {
+    if (line.kind == Line::Kind::events) return "<path class=\"event\" d=\"M12 2V13\"/>" + event_mark(12, 1);
     return fmt::format("<path {} d=\"M0 6 H24\"/>{}", look_of(line),
                        line.kind == Line::Kind::series ? mark(number_of(line), 12, 6) : "");
   }
@@ -164,6 +170,68 @@ class Plot {
       return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
     }
   };
+
+  static std::string event_mark(double x, double y) {
+    return fmt::format("<path class=\"dot\" transform=\"translate({:.1f} {:.1f})\" d=\"M-4 -3H4L0 4z\"/>", x, y);
+  }
+
+  // Events that are close to each other on the x axis, in its order.
+  std::vector<std::vector<const Point*>> marks_of(const Line& line) const {
+    std::vector<const Point*> all;
+    for (const Point& point : line.points)
+      if (x_.holds(point.x)) all.push_back(&point);
+    std::ranges::stable_sort(all, {}, [](const Point* point) { return point->x; });
+    std::vector<std::vector<const Point*>> marks;
+    for (const Point* const point : all)
+      if (marks.empty() || across(point->x) - across(marks.back().front()->x) >= units_per_event)
+        marks.push_back({point});
+      else
+        marks.back().push_back(point);
+    return marks;
+  }
+
+  // "died: rank 3, dp4 → dp3, step 16", or "2 events, step 16 to 17: died: rank 3, dp4 → dp3; resized, dp3 → dp4"
+  std::string words_for(const std::vector<const Point*>& mark) const {
+    const auto x = [&](const Point* event) { return quantity(event->x, chart_.x.unit, digits); };
+    const std::string first = x(mark.front()), last = x(mark.back());
+    if (mark.size() == 1) return fmt::format("{}, {} {}", mark.front()->name, chart_.x.name, first);
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(mark.size(), most_events_named); ++i) names.push_back(mark[i]->name);
+    if (mark.size() > names.size()) names.push_back(fmt::format("and {} more", mark.size() - names.size()));
+    return fmt::format("{} events, {} {}: {}", mark.size(), chart_.x.name, first == last ? first : first + " to " + last,
+                       join(names, "; "));
+  }
+
+  // Draws the events behind the curves. Their names are at the top of the plot, where a falling loss leaves space. A name
+  // that would cross another mark is shortened at its first comma, or left out. Many events have short marks, which do not
+  // cover the curves.
+  void draw_events(const Line& line) {
+    const auto marks = marks_of(line);
+    const bool are_short = marks.size() > most_event_lines;
+    std::vector<Box> taken;
+    for (const auto& mark : marks) taken.push_back({across(mark[0]->x) - 4, top - 4, across(mark[0]->x) + 4, bottom});
+    for (const auto& mark : marks) {
+      const double x = across(mark.front()->x);
+      canvas_.add(fmt::format("<path class=\"event\" d=\"M{:.1f} {}V{}\"/>{}\n", x, top, are_short ? top + 14 : bottom,
+                              event_mark(x, top)));
+      canvas_.hover(x, top, words_for(mark));
+      const std::string name = mark.size() == 1 ? mark.front()->name : fmt::format("{} events", mark.size());
+      if (!write_beside(x, name, taken)) write_beside(x, name.substr(0, name.find(',')), taken);
+    }
+  }
+
+  // Writes the name of an event on the right or on the left of its mark. Returns false if there is no space.
+  bool write_beside(double x, const std::string& name, std::vector<Box>& taken) {
+    const double wide = text_width(name);
+    for (const Box& box : {Box{x + 6, top + 1, x + 6 + wide, top + 15}, Box{x - 6 - wide, top + 1, x - 6, top + 15}}) {
+      if (box.left < left_ || box.right > canvas_.width()) continue;
+      if (std::ranges::any_of(taken, [&](const Box& other) { return box.meets(other); })) continue;
+      canvas_.text(box.left, box.top + 11, name, "beside");
+      taken.push_back(box);
+      return true;
+    }
+    return false;
+  }
 
   // Writes the name of each dot on its right, on its left, above or below it, wherever there is space. If there is no space,
   // the name is left out. Names are placed in the order of the dots.

@@ -85,7 +85,7 @@ std::string attribute(const RecordSet& records, const std::string& name) {
 std::string counted_commands(const RecordSet& records) {
   std::map<std::string, int> commands;
   for (const RecordedRun& run : records.runs)
-    ++commands[run.command == another_program ? run.command : trim("chorale " + run.command)];
+    ++commands[run.command == another_program ? run.command : trim("chorale " + (run.launched() ? "launch" : run.command))];
   std::vector<std::string> words;
   for (const auto& [command, count] : commands)
     words.push_back(count == 1 ? "a run of " + command : fmt::format("{} runs of {}", count, command));
@@ -200,7 +200,7 @@ std::string settings_section(const RecordSet& records) {
   TextTable runs({"run", "label", "status", "command"}), common({"setting", "value"});
   for (const RecordedRun& run : records.runs) {
     const auto command = run.attributes.find("cmdline");
-    const bool has_launcher = run.ranks() > 1 && run.command != another_program;
+    const bool has_launcher = run.ranks() > 1 && run.command != another_program && !run.launched();
     const std::string launcher = has_launcher ? fmt::format("mpirun -n {} ", run.ranks()) : "";
     runs.add({run.id, run.label, run.status, command == run.attributes.end() ? "" : launcher + command->second});
   }

@@ -12,6 +12,7 @@
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/csv_rows.hpp"
 #include "experiments/report/labels.hpp"
+#include "experiments/report/recorded_option.hpp"
 #include "experiments/report/training.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
@@ -76,7 +77,10 @@ RecordedRun read_run(const std::shared_ptr<const RecordSource>& source, const st
     return run;
   }
   run.command = command_in(attribute("cmdline"));
-  if (run.command == "launch") run.command = "train";  // a launch records the run that it starts, with all its steps
+  if (run.command == "launch") {  // a launch records the run that it starts, with all its steps
+    run.command = "train";
+    run.settings = with_defaults(run.settings, "train");
+  }
   const bool trained = !run.group("train").numbers("step").empty() || run.settings.count("train-iters");
   if (run.command.empty() && trained) run.command = "train";
   return run;

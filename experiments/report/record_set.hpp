@@ -78,6 +78,8 @@ struct RecordedRun {
   std::int64_t ranks() const;
   // Whether the run is in virtual time, on a machine that need not exist: the same input then always gives the same values.
   bool simulated() const { return has("simulated"); }
+  // Whether the record is that of a launch, with the steps of all starts of the run (launch_events.hpp).
+  bool launched() const { return has("events"); }
   std::string setting(const std::string& key) const;  // "" if it is not set
 };
 

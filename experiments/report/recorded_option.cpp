@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "experiments/common/command.hpp"
+#include "src/base/error.hpp"
+#include "src/base/settings.hpp"
 
 namespace chorale::report {
 namespace {
@@ -41,6 +43,23 @@ bool may_change_losses(const std::string& command, const std::string& setting) {
 
 bool tells_runs_apart(const std::string& command, const std::string& setting) {
   return effect_of(command, setting) != Effect::output;
+}
+
+std::map<std::string, std::string> with_defaults(std::map<std::string, std::string> settings, const std::string& command) {
+  DeclaredCommand declared(find_command(command));
+  for (const auto& [key, text] : settings) {
+    try {
+      declared.options.set({key, text, "the record"});
+    } catch (const Error&) {  // a setting of another version
+      continue;
+    }
+  }
+  for (const Setting& setting : read_toml(declared.options.toml(), "the defaults")) {
+    const Option& option = declared.options.option(setting.key);
+    const bool is_known = option.whole != Whole::layout && option.effect != Effect::output && !setting.text.empty();
+    if (is_known) settings.emplace(setting.key, setting.text);
+  }
+  return settings;
 }
 
 }  // namespace chorale::report

@@ -8,6 +8,8 @@
 
 #include "experiments/common/scale.hpp"
 #include "experiments/report/heading.hpp"
+#include "experiments/report/launch_events.hpp"
+#include "experiments/report/launch_summary.hpp"
 #include "experiments/report/record_tables.hpp"
 #include "experiments/report/suite_summary.hpp"
 #include "experiments/report/training.hpp"
@@ -48,8 +50,9 @@ std::string setup_of(const RecordedRun& run, std::size_t columns) {
   const RecordGroup root = run.root();
   const auto word = [&](const char* name) { return join(root.words(name), ""); };
   const auto set = [&](const char* name) { return run.setting(name); };
-  std::string place =
-      fmt::format("{} on {} rank{}", run.layout.empty() ? run.label : run.layout, run.ranks(), run.ranks() == 1 ? "" : "s");
+  std::string place = run.launched() ? layouts_in_words(run)
+                                     : fmt::format("{} on {} rank{}", run.layout.empty() ? run.label : run.layout,
+                                                   run.ranks(), run.ranks() == 1 ? "" : "s");
   if (run.simulated())
     place += ", simulated on " + word("simulated_on");
   else if (run.ranks() > 1 && !word("backends").empty())
@@ -89,6 +92,7 @@ std::string speed_of(const RecordedRun& run) {
   if (const double mfu = steady_median(run, "mfu"); std::isfinite(mfu)) text += ", MFU " + quantity(mfu, Unit::percent, 2);
   if (left_out == 1) text += "; medians without the first step";
   if (left_out > 1) text += fmt::format("; medians without the first {:.0f} steps", left_out);
+  if (changed_layout(run)) text += ", over all layouts";
   return text;
 }
 
@@ -134,6 +138,7 @@ std::string results_of(const RecordedRun& run, std::size_t columns) {
   if (const std::string gradient = gradient_of(steps, train.numbers("grad_norm")); !gradient.empty())
     out += fact("gradient", gradient, columns);
   out += fact("speed", speed_of(run), columns);
+  if (run.launched()) out += fact("memory", quantity(largest_peak(run), Unit::bytes, 4) + " on the fullest rank", columns);
   if (run.has("phases")) out += fact("a step", parts_of(run), columns);
   if (const double dropped = dropped_share(run); std::isfinite(dropped))
     out += fact("experts", quantity(dropped, Unit::percent) + " of their choices were dropped", columns);
@@ -144,11 +149,13 @@ std::string results_of(const RecordedRun& run, std::size_t columns) {
   const std::vector<std::string> skipped = train.words("skipped");
   if (const auto count = std::ranges::count(skipped, "yes"))
     out += fact("skipped", fmt::format("{} step{}", count, count > 1 ? "s" : ""), columns);
-  return out;
+  return out + restarts_of(run, columns);
 }
 
-// Time, memory and bytes, as planned and as measured. Rows without a value are left out.
+// Time, memory and bytes, as planned and as measured. Rows without a value are left out. Each start of a launch has its own
+// plan, which is in the record of the start.
 std::string predictions_of(const RecordedRun& run, std::size_t columns) {
+  if (run.launched()) return "";
   TextTable table({"", "predicted", "measured", "measured / predicted"});
   const auto add = [&](const char* name, double predicted, double measured, Unit unit) {
     if (!std::isfinite(predicted) && !std::isfinite(measured)) return;
@@ -182,11 +189,16 @@ std::string some_steps(const RecordedRun& run, std::size_t most, std::size_t col
   const std::vector<double> steps = train.numbers("step");
   if (most < 2 || steps.size() < 2 || run.simulated()) return "";
   TextTable table({"step", "loss", "|gradient|", "learning rate", "tokens/s"});
-  const std::size_t rows = std::min(most, steps.size());
+  std::vector<std::size_t> last;  // the newest row of each step: a step that a death has undone is in the table twice
+  for (std::size_t row = 0; row < steps.size(); ++row) {
+    while (!last.empty() && steps[last.back()] >= steps[row]) last.pop_back();
+    last.push_back(row);
+  }
+  const std::size_t rows = std::min(most, last.size());
   const auto losses = train.numbers("loss"), norms = train.numbers("grad_norm"), rates = train.numbers("lr"),
              speeds = train.numbers("tokens_per_s");
   for (std::size_t row = 0; row < rows; ++row) {
-    const std::size_t at = row * (steps.size() - 1) / (rows - 1);
+    const std::size_t at = last[row * (last.size() - 1) / (rows - 1)];
     table.add({fmt::format("{:.0f}", steps[at]), fmt::format("{:.4f}", losses[at]), fmt::format("{:.3f}", norms[at]),
                fmt::format("{:.2e}", rates[at]), quantity(speeds[at], Unit::plain, 4)});
   }
@@ -242,11 +254,13 @@ std::string run_summary(const std::string& file, std::int64_t warm_up, std::size
   const Reader& record = run.source->reader;
   std::string out = escape_control(file) + "\n" + trouble_of(file, record, columns) + "\n" + facts_of(record, columns) +
                     disturbance_in(records, columns);
-  const std::string footer = "\n" + footer_of(file, columns);
+  const std::string footer = "\n" + (run.launched() ? reports_of_starts(file, columns) : "") + footer_of(file, columns);
   const auto left = [&] { return most_lines - std::min(most_lines, lines_in(out) + lines_in(footer)); };
   if (run.has("train")) {
     out += setup_of(run, columns) + "\n" + results_of(run, columns) + predictions_of(run, columns);
-    constexpr std::size_t around = 2, most_rows = 8;  // lines above the rows
+    constexpr std::size_t around = 2, most_rows = 8, most_events = 12;  // around: lines above the rows
+    const std::size_t of_steps = around + 3;                            // lines that the events leave for steps
+    out += newest_events(run, std::min(most_events, left() - std::min(left(), of_steps)), columns);
     return out + some_steps(run, std::min(most_rows, left() - std::min(left(), around)), columns) + footer;
   }
   if (run.has("series")) return out + first_lines(answer_of(records, columns), left()) + footer;

@@ -3,6 +3,7 @@
 //   runs/latest/run.h5              how the run ended, and its facts (heading.hpp)
 //     loss, speed, a step …         the results, one per line
 //                predicted measured time, memory and bytes, as planned and as measured
+//     time  step  event …             what happened to the starts of a launch (launch_summary.hpp), instead of predictions
 //     step  loss …                  some steps from the first to the last, as many as fit
 //   all tables: …                   the commands that show more
 //

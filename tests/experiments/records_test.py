@@ -34,15 +34,18 @@ class Records(unittest.TestCase):
                       "--no-save", "--trace-steps", "2", "--run-dir", f"{cls.folder}/runs"),
                 start([chorale, "train", "--preset", "tiny-moe", "--threads", "1", "--global-batch-size", "4",
                        "--moe-expert-capacity-factor", "0.5", "--train-iters", "4", "--log-interval", "3", "--eval-samples",
-                       "4", "--run-dir", f"{cls.folder}/experts"])]
+                       "4", "--run-dir", f"{cls.folder}/experts"]),
+                start([chorale, "launch", "--ranks", "2", "--run-dir", f"{cls.folder}/launch", "--", "train", *tiny,
+                       "--train-iters", "2", "--eval-samples", "4"], MPIRUN=" ".join(launch))]
         os.mkdir(f"{cls.folder}/suite")
         made.append(ranks(2, chorale, "compare", *tiny, "--layouts", "dp2,tp2", "--train-iters", "4", "--eval-samples", "4",
                           "--run-dir", f"{cls.folder}/suite/runs"))
         for result in made:
             assert result.returncode == 0, result.stderr
         cls.files = [f"{cls.folder}/bench.h5", f"{cls.folder}/launches.h5",
-                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "kernels", "runs", "experts"))]
-        cls.output_of_experts = made[-2].stdout
+                     *(f"{cls.folder}/{name}/latest/run.h5" for name in ("prove", "info", "kernels", "runs", "experts",
+                                                                   "launch"))]
+        cls.output_of_experts = made[6].stdout
         for name in ("bench.h5", "launches.h5"):
             os.symlink(f"../{name}", f"{cls.folder}/suite/{name}")
 

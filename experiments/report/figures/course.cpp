@@ -1,5 +1,6 @@
 // Shows gradient norm, learning rate, step time and MFU at each step, with one curve per label. All steps are shown,
-// including the warm-up. A column that no run has recorded is left out.
+// including the warm-up. A column that no run has recorded is left out. Time and MFU have marks where a launch has started a
+// run again, because another layout can have another speed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,20 +16,24 @@ struct CourseColumn {
   const char *name, *title, *axis;
   Unit unit;
   Scale::Spacing spacing;
+  bool depends_on_layout = false;
 };
 
 using enum Scale::Spacing;
 constexpr CourseColumn columns[] = {{"grad_norm", "Gradient norm", "norm", Unit::plain, logarithmic},
                                     {"lr", "Learning rate", "learning rate", Unit::plain, linear},
-                                    {"step_time", "Time of a step", "time", Unit::seconds, linear},
-                                    {"mfu", "MFU", "MFU", Unit::percent, linear}};
+                                    {"step_time", "Time of a step", "time", Unit::seconds, linear, true},
+                                    {"mfu", "MFU", "MFU", Unit::percent, linear, true}};
 
 LineChart chart_of(const CourseColumn& column, const std::vector<Curve>& curves) {
-  return {column.title,
-          fmt::format("{} by step, one line per label: the median of its runs.", column.title),
-          axis_of(Along::steps),
-          {.name = column.axis, .unit = column.unit, .spacing = column.spacing, .from_zero = column.spacing == linear},
-          lines_of(curves)};
+  LineChart chart{
+      column.title,
+      fmt::format("{} by step, one line per label: the median of its runs.", column.title),
+      axis_of(Along::steps),
+      {.name = column.axis, .unit = column.unit, .spacing = column.spacing, .from_zero = column.spacing == linear},
+      lines_of(curves)};
+  if (column.depends_on_layout) chart.lines.push_back(interruptions_of(curves, Along::steps));
+  return chart;
 }
 
 // The lowest and the highest value of all runs in a curve (the curve itself shows their median). `last` is the median at the

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "experiments/common/statistics.hpp"
+#include "experiments/report/launch_events.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {
@@ -16,16 +18,18 @@ constexpr std::size_t most_lines = 8, most_names = 5;
 
 bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Maps each row of /train, by step, to its position on the axis. A resumed run starts after the tokens of all earlier steps.
+// Maps each step of /train to its position on the axis. A resumed run starts after the tokens of all earlier steps. A step
+// that was done twice counts once, because the weights have seen its tokens once.
 std::map<double, double> places_of(const RecordedRun& run, Along along) {
   const RecordGroup train = run.group("train");
   const std::vector<double> steps = train.numbers("step"),
                             column =
                                 along == Along::steps ? steps : train.numbers(along == Along::tokens ? "tokens" : "time");
   std::map<double, double> places;
-  double tokens = steps.empty() || column.empty() ? 0 : (steps.front() - 1) * column.front();
-  for (std::size_t i = 0; i < std::min(steps.size(), column.size()); ++i)
-    places[steps[i]] = along == Along::tokens ? tokens += column[i] : column[i];
+  for (std::size_t i = 0; i < std::min(steps.size(), column.size()); ++i) places[steps[i]] = column[i];
+  if (along != Along::tokens || places.empty()) return places;
+  double tokens = (places.begin()->first - 1) * places.begin()->second;
+  for (auto& [step, place] : places) place = tokens += place;
   return places;
 }
 
@@ -88,6 +92,24 @@ std::vector<Curve> curves_of(const RecordSet& records, const std::string& column
     if (Curve curve = curve_of(same, column, along); !same.front()->simulated() && !curve.points.empty())
       curves.push_back(std::move(curve));
   return curves;
+}
+
+Line interruptions_of(const std::vector<Curve>& curves, Along along) {
+  Line line{.name = "the launch started the run again", .points = {}, .kind = Line::Kind::events};
+  for (const Curve& curve : curves)
+    for (const RecordedRun* run : curve.runs) {
+      const std::map<double, double> places = places_of(*run, along);
+      for (const LaunchEvent& event : launch_events_of(*run)) {
+        if (!event.is_interruption()) continue;
+        const auto next = places.upper_bound(event.step);
+        const double place = next == places.begin() ? 0 : std::prev(next)->second;
+        const std::string name = event.name() + (event.change().empty() ? "" : ", " + event.change());
+        line.points.push_back({.x = along == Along::seconds ? event.t : place,
+                               .y = absent,
+                               .name = curves.size() > 1 ? name + ", run " + curve.run().label : name});
+      }
+    }
+  return line;
 }
 
 std::vector<Line> lines_of(const std::vector<Curve>& curves) {

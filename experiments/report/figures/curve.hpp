@@ -32,4 +32,7 @@ std::vector<Curve> curves_of(const RecordSet& records, const std::string& column
 // Returns one line per group of identical curves. The first few lines have their own looks; the others are gray.
 std::vector<Line> lines_of(const std::vector<Curve>& curves);
 
+// Returns marks for the interruptions of the runs of the curves (launch_events.hpp).
+Line interruptions_of(const std::vector<Curve>& curves, Along along);
+
 }  // namespace chorale::report

@@ -5,6 +5,7 @@ namespace chorale::report {
 std::optional<Figure> layouts(const RecordSet& records);
 std::optional<Figure> sweep(const RecordSet& records);
 std::optional<Figure> loss(const RecordSet& records);
+std::optional<Figure> events(const RecordSet& records);
 std::optional<Figure> course(const RecordSet& records);
 std::optional<Figure> step_time(const RecordSet& records);
 std::optional<Figure> prediction(const RecordSet& records);
@@ -23,6 +24,7 @@ const std::vector<FigureRow>& all_figures() {
       {"layouts", "Speed, memory, traffic and loss", "training steps", layouts},
       {"sweep", "Held-out loss by setting", "training runs that differ in one setting that changes what they learn", sweep},
       {"loss", "Loss", "training steps", loss},
+      {"events", "Starts, deaths and changes of layout", "a run that a launch has started again", events},
       {"course", "The course of training", "training steps that a machine took", course},
       {"step-time", "Where the time of a step goes", "the times of the phases of a step", step_time},
       {"prediction", "The time of a step, predicted and measured", "a prediction by the machine file", prediction},

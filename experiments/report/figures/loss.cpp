@@ -1,7 +1,7 @@
-// Shows loss curves by step, by tokens and by time, with one curve per label. The charts also have the held-out loss, and
-// the entropy of the synthetic language, which no model can beat. A second chart shows how far each curve is from a
-// reference, which is the run on one rank or, if there is none, the first run. Often the losses of all layouts are
-// bit-identical.
+// Shows loss curves by step, by tokens and by time, with one curve per label. The charts also have the held-out loss, the
+// entropy of the synthetic language, which no model can beat, and marks where a launch has started a run again. A second
+// chart shows how far each curve is from a reference, which is the run on one rank or, if there is none, the first run.
+// Often the losses of all layouts are bit-identical.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -110,6 +110,7 @@ LineChart chart_of(const RecordSet& records, const std::vector<Curve>& curves, A
     chart.hollow = "held-out loss";
   }
   add_floors(chart, curves);
+  chart.lines.push_back(interruptions_of(curves, along));
   return chart;
 }
 

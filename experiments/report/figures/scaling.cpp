@@ -18,6 +18,7 @@
 
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
+#include "experiments/report/launch_events.hpp"
 #include "experiments/report/recorded_option.hpp"
 #include "parallel/layout/axes.hpp"
 #include "src/base/text.hpp"
@@ -68,6 +69,7 @@ std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& record
     const auto steps = [](const RecordedRun& run) { return run.steady(run.group("train").numbers("tokens_per_s")); };
     const ByBlock speed = per_block(same, steps);
     const RecordedRun& run = *same.front();
+    if (changed_layout(run)) continue;  // its median is the speed of no single layout
     const std::vector<double> tokens = run.group("train").numbers("tokens");
     if (!speed.empty() && !tokens.empty()) {
       const Summary spread = spread_of(same, steps);

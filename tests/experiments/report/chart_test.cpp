@@ -215,3 +215,47 @@ TEST_CASE("text is cut between letters") {
   CHECK(cut.ends_with("…"));
   CHECK((static_cast<unsigned char>(cut[cut.size() - 4]) & 0xC0) == 0x80);  // the text ends with a complete UTF-8 character
 }
+
+TEST_CASE("events have marks at their x, with their names where there is room") {
+  const auto with_events = [](std::vector<Point> events) {
+    LineChart chart = lines({{"loss", {{0, 5}, {100, 1}}}});
+    chart.lines.push_back({"restarts & more", std::move(events), Line::Kind::events});
+    return chart;
+  };
+  const auto at = [](double x, const std::string& name) { return Point{.x = x, .y = absent, .name = name}; };
+  const LineChart chart = with_events({at(20, "died: rank 1, a & b"), at(80, "resized, c"), at(std::nan(""), "nowhere")});
+  for (const double width : {narrow_width, half_width, whole_width}) {
+    const std::string svg = draw(chart, width);
+    require_well_drawn(svg);
+    CHECK(times(svg, "<path class=\"event\"") == 3);  // two marks, and the sample in the legend
+    CHECK_THAT(svg, says("<title>died: rank 1, a &amp; b, x 20</title>"));
+    CHECK_THAT(svg, says("<title>resized, c, x 80</title>"));
+    CHECK_THAT(svg, says(">restarts &amp; more</text>"));
+    CHECK_THAT(svg, says("class=\"beside\">died: rank 1, a &amp; b</text>"));
+  }
+  CHECK(times(draw(with_events({})), "event") == 0);
+  CHECK(times(draw(with_events({})), "restarts") == 0);
+
+  const std::string long_name = "died: rank 1, a layout whose name has no room between the marks of two events";
+  const std::string close = draw(with_events({at(20, long_name), at(45, long_name), at(70, long_name)}));
+  CHECK(times(close, "class=\"beside\">died: rank 1</text>") == 3);
+  const std::string together = draw(with_events({at(50, "d"), at(50.1, "a"), at(50.2, "b"), at(50.3, "c"), at(50.4, "e")}));
+  CHECK(times(together, "<path class=\"event\"") == 2);
+  CHECK_THAT(together, says("class=\"beside\">5 events</text>"));
+  CHECK_THAT(together, says("<title>5 events, x 50 to 50.4: d; a; b; c; and 1 more</title>"));
+}
+
+TEST_CASE("many events neither cover the curves nor each other") {
+  LineChart chart = lines({{"loss", {{0, 5}, {100, 1}}}});
+  Line events{.name = "restarts", .points = {}, .kind = Line::Kind::events};
+  for (int i = 0; i < 1000; ++i) events.points.push_back({.x = i * 0.1, .y = absent, .name = "died"});
+  chart.lines.push_back(std::move(events));
+  for (const double width : {narrow_width, half_width, whole_width}) {
+    const std::string svg = draw(chart, width);
+    require_well_drawn(svg);
+    CHECK(times(svg, "<path class=\"event\"") > 12);
+    CHECK(times(svg, "<path class=\"event\"") < static_cast<std::size_t>(width / 10) + 2);
+    CHECK(times(svg, "V280\"/>") == 0);  // no mark reaches the bottom of the plot
+    CHECK(times(svg, "class=\"beside\"") == 0);
+  }
+}
