@@ -173,7 +173,7 @@ class Train final : public Command {
     const std::string tokenizer = !tokenizer_.empty() ? tokenizer_ : tokenizer_beside(load_hf_.empty() ? load_ : load_hf_);
     RunRecord run = open_run_record(run_dir_, session, ranks);
     if (run.recorder && !tokenizer.empty()) keep_tokenizer(tokenizer, run.folder / "tokenizer", options.shape.sequence);
-    if (run.recorder && !loaded.empty()) note_load(*run.recorder, load_seconds, from_memory);
+    if (run.recorder && (from_memory || !loaded.empty())) note_load(*run.recorder, load_seconds, from_memory);
     loop_.keeping.begin(session, training);
     if (run.recorder) train::announce(run, team, training, data, flags_.steps());
     if (run.recorder && device_.memory()) run.log.result("on {}", team.about_device());
@@ -239,8 +239,7 @@ class Train final : public Command {
     }
     if (auto kept = loop_.keeping.newest(load_, peers_of(training.mesh()), log)) {
       resume(training, *kept);
-      require_steps_left(*kept);
-      return {kept->path().string(), session.clock.seconds() - begun, true};
+      return {load_, session.clock.seconds() - begun, true};  // a roll-back needs a checkpoint on the disk
     }
     if (load_.empty()) return {};
     // The path is resolved before the ranks meet in open(). Once the ranks have met, rank 0 can set runs/latest to the new

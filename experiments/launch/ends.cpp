@@ -13,7 +13,9 @@ EndOfRun end_of_run(const std::optional<Verdict>& verdict, int code, const std::
   constexpr int signaled = 128;
   EndOfRun end{.exit_code = code};
   if (verdict && verdict->kind != VerdictKind::asked_to_end) {
-    end.how = verdict->kind == VerdictKind::failed ? Ended::failed : Ended::died;
+    if (verdict->kind == VerdictKind::failed) end.exit_code = verdict->exit_code;
+    const bool gave_up_waiting = end.exit_code == static_cast<int>(Exit::watchdog);  // by its own time limit: a hang
+    end.how = verdict->kind == VerdictKind::failed && !gave_up_waiting ? Ended::failed : Ended::died;
     end.rank = verdict->rank;
     end.doing = verdict->doing;
   } else if (code == 0 && status == "ok") {
@@ -36,7 +38,9 @@ EventKind kind_of(const std::optional<Verdict>& verdict, const EndOfRun& end) {
 }
 
 std::string in_words(const std::optional<Verdict>& verdict, const EndOfRun& end) {
-  if (end.how == Ended::stopped) return "the ranks saved and ended";
+  if (end.how == Ended::stopped)
+    return end.exit_code == 0 ? "the ranks saved and ended"
+                              : "the ranks were asked to end, and were killed before they had saved";
   if (!verdict) return fmt::format("the launcher ended with code {}, without a verdict", end.exit_code);
   const std::string who = verdict->rank >= 0 ? fmt::format("rank {} on {}", verdict->rank, verdict->host) : "the run";
   const std::string where = verdict->doing.empty() ? "" : " in " + verdict->doing;

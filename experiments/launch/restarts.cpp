@@ -28,10 +28,11 @@ NextStart Restarts::after(const EndOfRun& end) {
   before_ = end;
 
   const int died = static_cast<int>(Exit::watchdog);
-  if (end.how == Ended::failed && end.exit_code != static_cast<int>(Exit::runtime))
+  const bool cannot_help = end.exit_code == static_cast<int>(Exit::usage) || end.exit_code == static_cast<int>(Exit::check);
+  if (end.how == Ended::failed && cannot_help)
     return give_up(end.exit_code, fmt::format("a rank ended with code {}, which another start would repeat", end.exit_code));
   if (failures_ >= most_failures)
-    return give_up(end.how == Ended::failed ? end.exit_code : died,
+    return give_up(end.how == Ended::failed ? static_cast<int>(Exit::runtime) : died,
                    end.how == Ended::failed ? "the same state failed twice" : "two starts in a row ended without a reason");
   if (same_deaths_ >= most_same_deaths)
     return give_up(died, fmt::format("{} has killed rank {} {} times", end.doing, end.rank, same_deaths_));

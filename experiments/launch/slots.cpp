@@ -93,12 +93,6 @@ std::string Slots::host_of(int rank) const {
   return rank >= 0 && rank < std::ssize(of_rank_) ? slots_[of_rank_[static_cast<std::size_t>(rank)]].host : "";
 }
 
-int Slots::ranks_on_fullest_host() const {
-  int most = 1;
-  for (const auto& [host, ranks] : hosts_of_ranks().hosts) most = std::max(most, ranks);
-  return most;
-}
-
 void Slots::lose(Slot& slot, double now) const {
   constexpr int most_doublings = 20;
   slot.free_at = now + quarantine_seconds_ * std::exp2(std::min(slot.losses++, most_doublings));

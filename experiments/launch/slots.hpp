@@ -31,7 +31,6 @@ class Slots {
   void assign(int ranks, double now);
   RankHosts hosts_of_ranks() const;                     // the hosts of the assigned ranks
   std::string host_of(int rank) const;                  // "" if the rank has no slot
-  int ranks_on_fullest_host() const;                    // of the assigned ranks
   void lose(int rank, double now);                      // this rank's slot goes into quarantine
   void lose_host(const std::string& host, double now);  // all slots of the host
 

@@ -67,6 +67,7 @@ StartedRun::News StartedRun::read(double now) {
     } else if (table == "train") {
       news.steps.push_back(row_in<train::TrainRow>(line));
       newest_step_ = news.steps.back().step;
+      if (first_number_ == 0) first_number_ = newest_step_;
       if (std::isnan(first_step_)) first_step_ = now;
       step_times_.push_back(news.steps.back().step_time);
     } else if (table == "eval") {

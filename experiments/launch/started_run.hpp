@@ -28,10 +28,11 @@ class StartedRun {
   double first_step() const { return first_step_; }  // NaN until a step is done
   double load_seconds() const { return load_seconds_; }
   bool loaded_from_memory() const { return from_memory_; }
-  double step_seconds() const;                               // the median of the newest steps; NaN if there are too few
-  std::int64_t newest_step() const { return newest_step_; }  // −1: none yet
-  const std::string& status() const { return status_; }      // "", "running", "ok", "stopped" or "failed"
-  const std::filesystem::path& run() const { return run_; }  // the run's own folder, or "" until it exists
+  double step_seconds() const;                                 // the median of the newest steps; NaN if there are too few
+  std::int64_t newest_step() const { return newest_step_; }    // −1: none yet
+  std::int64_t first_number() const { return first_number_; }  // the number of its first step; 0: none yet
+  const std::string& status() const { return status_; }        // "", "running", "ok", "stopped" or "failed"
+  const std::filesystem::path& run() const { return run_; }    // the run's own folder, or "" until it exists
 
  private:
   void find_run();
@@ -40,7 +41,7 @@ class StartedRun {
   std::vector<std::filesystem::path> earlier_;  // run folders of earlier starts
   GrowingFile metrics_;
   double began_, opened_ = absent, first_step_ = absent, load_seconds_ = absent;
-  std::int64_t newest_step_ = -1;
+  std::int64_t newest_step_ = -1, first_number_ = 0;
   std::string status_;
   bool from_memory_ = false;
   std::vector<double> step_times_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 
 #include "experiments/common/advice.hpp"
 #include "experiments/launch/ends.hpp"
@@ -23,6 +24,8 @@
 
 namespace chorale::launch {
 namespace {
+
+constexpr double hurry_seconds = 10;  // for the start of a launcher, in addition to the time limit of a wait
 
 std::vector<std::pair<std::string, int>> hosts_of(const Request& request) {
   if (!request.hosts.empty()) return request.hosts;
@@ -43,6 +46,7 @@ Supervisor::Supervisor(Session& session, const Request& request, const TrainingR
       record_(request.run_dir, session),
       control_(record_.folder()),
       began_(session.clock.seconds()),
+      free_memory_(available_memory()),
       keeper_name_(fmt::format("{}-{}", record_.folder().filename().string(), getpid())),
       asked_(layouts_.asked(static_cast<std::int64_t>(slots_.size()))),
       most_ranks_(static_cast<std::int64_t>(slots_.size())) {}
@@ -57,10 +61,10 @@ Situation Supervisor::situation() const {
   constexpr std::int64_t uncounted = 128 << 20;  // as --memory-limit of train
   const std::string& limit = program_.options().option("memory-limit").text;
   const auto live = static_cast<std::int64_t>(slots_.live(now()));
-  const std::int64_t share = available_memory() / std::max<std::int64_t>(1, std::min(live, most_ranks_)) - uncounted;
+  const std::int64_t share = free_memory_ / std::max<std::int64_t>(1, std::min(live, most_ranks_)) - uncounted;
   return {.live = std::min(live, most_ranks_),
           .fewest = std::min(request_.fewest, most_ranks_),
-          .memory_bytes = limit == "0" ? 0 : std::max<std::int64_t>(1, share),
+          .memory_bytes = limit == "0" || !request_.hosts.empty() ? 0 : std::max<std::int64_t>(1, share),
           .asked = asked_,
           .same_layout = request_.same_layout};
 }
@@ -74,12 +78,14 @@ std::optional<Chosen> Supervisor::best(std::string* why_not) {
 std::optional<Chosen> Supervisor::wait_for_layout() {
   constexpr double say_seconds = 10;
   for (double said = -say_seconds;; session_.clock.sleep(0.02)) {
-    if (const auto signal = signals_.pending(); signal && *signal != SIGUSR2) wants_end_ = true;
+    hear_user_between_starts();
     if (wants_end_) return std::nullopt;
-    control_.serve([this](const std::string& text) { return resize(std::atoll(text.substr(text.find(' ') + 1).c_str())); });
     std::string why_not;
     if (auto chosen = best(&why_not)) return chosen;
     const double back = slots_.next_return(now());
+    if (!std::isfinite(back) && starts_ > 0) {
+      finish(EventKind::gave_up, "failed", static_cast<int>(Exit::usage), why_not);
+    }
     if (!std::isfinite(back))
       usage_error(
           "no layout is possible", why_not,
@@ -96,14 +102,17 @@ std::optional<Chosen> Supervisor::wait_for_layout() {
 // ── snapshots ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 // Ranks on other hosts cannot reach the keeper of this host.
-std::int64_t Supervisor::snapshot_interval() const { return request_.hosts.empty() ? request_.snapshot_interval : 0; }
+std::int64_t Supervisor::snapshot_interval() const {
+  return request_.hosts.empty() && !has_no_keeper_ ? request_.snapshot_interval : 0;
+}
 
 // Starts the keeper, also again after its death. The snapshots that it held are then lost; checkpoints remain.
 void Supervisor::ensure_keeper() {
   if (snapshot_interval() == 0 || (keeper_ > 0 && waitpid(keeper_, nullptr, WNOHANG) == 0)) return;
   if (keeper_ > 0) log_.warn("the keeper of snapshots is dead: the run goes on from its newest checkpoint");
   keeper_ = Keeper::start(keeper_name_);
-  if (keeper_ <= 0) log_.warn("no keeper can be started: the run has no snapshots in memory");
+  has_no_keeper_ = keeper_ <= 0;
+  if (has_no_keeper_) log_.warn("no keeper can be started: the run has no snapshots in memory");
 }
 
 std::int64_t Supervisor::saved_step() {
@@ -149,10 +158,13 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   take_rows(watch);
   note_start(watch);
   if (const double seconds = watch.run.step_seconds(); !std::isnan(seconds)) measured_[layout.layout] = seconds;
+  lose_silent_hosts(watch);
   EndOfRun end = end_of_run(watch.verdict, watch.code, watch.run.status(), wants_end_);
   end.saved = saved_step();
+  if (end.how != Ended::complete && newest_saved_step(program_.save_dir(record_.folder())) >= program_.steps())
+    end.how = Ended::complete;  // it died after its last checkpoint
   quarantine(watch);
-  note_end(watch, end);
+  note_end(watch, end, ended);
   ended_at_ = ended;
   return end;
 }
@@ -163,11 +175,16 @@ void Supervisor::tend(Watch& watch, int launcher) {
   hear_guards(watch);
   hear_user(watch, launcher);
   control_.serve([&](const std::string& text) {
-    const std::string answer = resize(std::atoll(text.substr(text.find(' ') + 1).c_str()));
+    const std::string said = answer(text);
     if (is_resizing_) end_softly(watch, launcher);
-    return answer;
+    return said;
   });
   look_for_better_layout(watch, launcher);
+  const double start_limit = time_limit(60);  // as for a wait: until the first words of a guard
+  if (!watch.verdict && watch.holds.empty() && start_limit > 0 && now() - watch.run.began() > start_limit + hurry_seconds) {
+    watch.verdict = Verdict{.kind = VerdictKind::hung, .doing = "start-up"};
+    watch.verdict_at = now();
+  }
   if (watch.verdict) hurry_up(watch, launcher, now());
 }
 
@@ -192,34 +209,6 @@ void Supervisor::hear_guards(Watch& watch) {
     watch.verdict = words.verdict;
     watch.verdict_at = now();
   }
-}
-
-void Supervisor::hear_user(Watch& watch, int launcher) {
-  while (const auto signal = signals_.pending()) {
-    if (*signal == SIGUSR2) {
-      log_.info("launch: {}", resize(static_cast<std::int64_t>(slots_.size())));
-      if (is_resizing_) end_softly(watch, launcher);
-    } else if (wants_end_) {  // the second request
-      watch.guards.say({.host = host_name(), .ends = "now"});
-      kill(launcher, SIGTERM);
-    } else {
-      wants_end_ = true;
-      log_.info("launch: asks the ranks to save and to end; a second signal ends them at once");
-      end_softly(watch, launcher);
-    }
-  }
-}
-
-// A guard asks the ranks by SIGUSR1. A launcher that gets SIGTERM would kill them before they have saved.
-void Supervisor::end_softly(Watch& watch, int launcher) {
-  if (watch.ends_at > 0) return;
-  watch.ends_at = now();
-  const bool has_guards =
-      std::ranges::any_of(watch.guards.guards(), [](const auto& one) { return one.trusted && !one.ended; });
-  if (has_guards)
-    watch.guards.say({.host = host_name(), .ends = "soon"});
-  else
-    kill(launcher, SIGUSR1);
 }
 
 // After the verdict, the launcher ends the ranks. If it does not, as when a host is gone, the supervisor goes further.
@@ -259,28 +248,6 @@ void Supervisor::look_for_better_layout(Watch& watch, int launcher) {
   end_softly(watch, launcher);
 }
 
-std::string Supervisor::resize(std::int64_t ranks) {
-  const auto slots = static_cast<std::int64_t>(slots_.size()), live = static_cast<std::int64_t>(slots_.live(now()));
-  if (ranks < 1 || ranks > slots)
-    return fmt::format("error: this launch cannot have {} ranks\n  it has {} slots\n  name a number from 1 to {}", ranks,
-                       slots, slots);
-  if (ranks > live)
-    return fmt::format("error: only {} of {} slots are live\n  the next leaves quarantine in {}\n  ask again then", live,
-                       slots, human_seconds(slots_.next_return(now()) - now()));
-  Situation there = situation();
-  there.live = ranks;
-  there.fewest = std::min(there.fewest, ranks);
-  std::string why_not;
-  const auto chosen = choose(layouts_.between(there.fewest, ranks), there, &why_not);
-  if (!chosen)
-    return fmt::format("error: no layout of {} ranks is possible\n  {}\n  name another number of ranks", ranks, why_not);
-  most_ranks_ = ranks;
-  if (running_ && chosen->layout.layout == running_->layout)
-    return fmt::format("ok: the run is on {} already", running_->layout);
-  is_resizing_ = true;
-  return fmt::format("ok: the run saves, and goes on on {}", chosen->layout.layout);
-}
-
 // ── the end of a start ────────────────────────────────────────────────────────────────────────────────────────────────
 
 void Supervisor::hear_last_words(Watch& watch) {
@@ -291,9 +258,26 @@ void Supervisor::hear_last_words(Watch& watch) {
   }
   // A lost host is the cause even if ranks of other hosts failed first, because they could not reach it.
   const std::string host = lost_host(watch.guards);
-  if (host.empty() || (watch.verdict && watch.verdict->kind == VerdictKind::host_gone)) return;
+  const bool is_certain =
+      watch.verdict && (watch.verdict->kind == VerdictKind::hung || watch.verdict->kind == VerdictKind::host_gone ||
+                        watch.verdict->end == "was killed by SIGKILL");
+  if (host.empty() || is_certain) return;
   if (!watch.verdict) watch.verdict_at = now();
   watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = host};
+}
+
+// Without a verdict, hosts from which no guard has spoken could not be reached, as hosts that are still gone.
+void Supervisor::lose_silent_hosts(Watch& watch) {
+  if (request_.hosts.size() < 2 || watch.code == 0 || watch.holds.size() == slots_.hosts_of_ranks().hosts.size()) return;
+  if (watch.verdict && watch.verdict->kind != VerdictKind::hung) return;
+  std::set<std::string> silent;
+  for (const auto& [host, ranks] : slots_.hosts_of_ranks().hosts) silent.insert(host);
+  for (const auto& [host, ranks] : watch.holds)
+    if (!ranks.empty()) silent.erase(slots_.host_of(ranks.front()));
+  if (silent.empty() || watch.run.newest_step() >= 0) return;
+  for (const std::string& host : silent) slots_.lose_host(host, now());
+  watch.verdict_at = now();
+  watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = join({silent.begin(), silent.end()}, ",")};
 }
 
 void Supervisor::quarantine(const Watch& watch) {
@@ -316,19 +300,20 @@ void Supervisor::note_start(const Watch& watch) {
   event_.load_s = watch.run.load_seconds();
   event_.source = watch.run.loaded_from_memory() ? "memory" : std::isnan(event_.load_s) ? "none" : "disk";
   event_.first_step_s = watch.run.first_step() - watch.run.began();
-  if (event_.kind != EventKind::started) restart_seconds_ = watch.run.first_step() - event_.t;
+  if (event_.kind != EventKind::started) restart_seconds_ = event_.end_s + event_.first_step_s;
   record_.event(event_);
   has_event_ = false;
 }
 
-void Supervisor::note_end(const Watch& watch, const EndOfRun& end) {
+void Supervisor::note_end(const Watch& watch, const EndOfRun& end, double ended) {
   if (has_event_) record_.event(event_);  // this start did no step
   has_event_ = false;
   if (end.how == Ended::complete) return;
-  const std::int64_t lost = std::max<std::int64_t>(0, watch.run.newest_step() - std::max<std::int64_t>(0, end.saved));
+  const std::int64_t kept = std::max(end.saved, watch.run.first_number() - 1);
+  const std::int64_t lost = watch.run.newest_step() < 0 ? 0 : std::max<std::int64_t>(0, watch.run.newest_step() - kept);
   event_ = {.t = watch.verdict       ? watch.verdict_at
                  : watch.ends_at > 0 ? watch.ends_at
-                                     : now(),
+                                     : ended,
             .step = newest_step_,
             .kind = is_resizing_ && end.how == Ended::stopped ? EventKind::resized : kind_of(watch.verdict, end),
             .host = watch.verdict ? watch.verdict->host : "",
@@ -337,7 +322,7 @@ void Supervisor::note_end(const Watch& watch, const EndOfRun& end) {
             .lost_steps = lost,
             .from_layout = running_->layout};
   if (watch.verdict) event_.detect_s = watch.verdict->silent_seconds;
-  event_.end_s = now() - event_.t;
+  event_.end_s = std::max(0.0, ended - event_.t);
   has_event_ = true;
   log_.info("launch: {}; {}{}", event_.why, end.saved >= 0 ? fmt::format("step {} is saved", end.saved) : "no step is saved",
             lost > 0 ? fmt::format(", {} step{} lost", lost, lost == 1 ? " is" : "s are") : "");
@@ -378,10 +363,8 @@ int Supervisor::run() {
                   fmt::format("{} report {} /events lists what happened; continue with --load {}", program(),
                               record_.folder().string(), program_.save_dir(record_.folder()).string()));
     }
-    for (const double until = now() + next.wait_seconds; now() < until && !wants_end_;) {
-      if (const auto signal = signals_.pending(); signal && *signal != SIGUSR2) wants_end_ = true;
-      session_.clock.sleep(0.02);
-    }
+    for (const double until = now() + next.wait_seconds; now() < until && !wants_end_; session_.clock.sleep(0.02))
+      hear_user_between_starts();
   }
 }
 

@@ -72,9 +72,12 @@ class Supervisor {
   void end_softly(Watch& watch, int launcher);
   static void hurry_up(Watch& watch, int launcher, double now);
   void hear_last_words(Watch& watch);
+  void lose_silent_hosts(Watch& watch);
   void quarantine(const Watch& watch);
-  void note_end(const Watch& watch, const EndOfRun& end);
+  void note_end(const Watch& watch, const EndOfRun& end, double ended);
   void note_start(const Watch& watch);
+  void hear_user_between_starts();
+  std::string answer(const std::string& request);  // to a request from `chorale resize`
   std::string resize(std::int64_t ranks);
   Situation situation() const;
   std::optional<Chosen> best(std::string* why_not = nullptr);
@@ -96,6 +99,7 @@ class Supervisor {
   LaunchRecord record_;
   Control control_;
   const double began_;
+  const std::int64_t free_memory_;  // of this host before the first start; ranks that run hold some of it later
   const std::string keeper_name_;
   pid_t keeper_ = -1;
   std::int64_t starts_ = 0;
@@ -106,7 +110,7 @@ class Supervisor {
   std::int64_t newest_step_ = 0;            // newest step that any start has done
   std::size_t live_at_start_ = 0;
   double restart_seconds_ = 5;  // what a restart costs, from the latest one
-  bool wants_end_ = false, is_resizing_ = false;
+  bool wants_end_ = false, is_resizing_ = false, has_no_keeper_ = false;
   EventRow event_;       // the event whose times are not all known yet
   double ended_at_ = 0;  // when the launcher of the latest start had ended
   bool has_event_ = false;

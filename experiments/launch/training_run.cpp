@@ -40,6 +40,11 @@ TrainingRun::TrainingRun(const std::vector<std::string>& words, std::int64_t ran
                   {.launcher = "chorale launch", .size = static_cast<int>(ranks), .on_host = static_cast<int>(ranks)});
   if (options().option("no-save").text == "true")
     usage_error("a launch needs checkpoints", "--no-save is given", "leave out --no-save");
+  const std::string &saves = options().option("save-dir").text, &load = options().option("load").text;
+  if (!load.empty() && !saves.empty() && newest_saved_step(saves) >= 0)
+    usage_error("two states were named to start from",
+                fmt::format("--load {}, and --save-dir {} has checkpoints", load, saves),
+                "leave out --load to continue those of --save-dir, or name another --save-dir");
   if (options().option("backend").text.starts_with("simulated:"))
     usage_error("a simulated run has no ranks to start", "--backend " + options().option("backend").text,
                 "run it without launch");
@@ -71,7 +76,7 @@ std::vector<std::string> TrainingRun::command_on(const std::string& layout, cons
   const fs::path config = folder / "train.toml", saves = save_dir(folder);
   write_file(config, config_on(layout));
   const std::string interval = options().option("save-interval").text;
-  std::vector<std::string> words{fs::read_symlink("/proc/self/exe").string(),
+  std::vector<std::string> words{executable_,
                                  "train",
                                  "--config=" + config.string(),
                                  "--layout=" + layout,

@@ -32,6 +32,8 @@ class TrainingRun {
 
  private:
   std::unique_ptr<DeclaredCommand> declared_;
+  // Found once, because a new build of the program can replace the file while a launch runs.
+  const std::string executable_ = std::filesystem::read_symlink("/proc/self/exe").string();
 };
 
 // The newest step of which a complete set is in this folder; −1 if there is none.

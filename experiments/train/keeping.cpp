@@ -67,6 +67,11 @@ void Keeping::begin(Session& session, Training& training) {
                      room = available_memory();
   const bool fits = needed < room;
   const std::vector<std::string> rooms = peers.exchange(fits ? "yes" : "no");
+  if (std::ranges::count(rooms, "no") > 0 &&
+      kept_here().start > 1) {  // the keeper also holds the snapshots of the last start
+    if (peers.rank == 0) std::fputs("warning: there is no room for further snapshots: only checkpoints are saved\n", stderr);
+    return;
+  }
   if (!fits)
     usage_error("there is no room for snapshots",
                 fmt::format("two snapshots of the ranks on {} need {}; {} is available", host_name(), human_bytes(needed),
@@ -77,8 +82,8 @@ void Keeping::begin(Session& session, Training& training) {
   const Kept here = kept_here();
   KeeperLine keeper(here.name);
   if (!keeper.is_open())
-    usage_error("the keeper of snapshots does not answer", fmt::format("rank {} on {}", peers.rank, host_name()),
-                "use --snapshot-interval 0 with launch");
+    throw Error(Exit::runtime, "the keeper of snapshots does not answer",
+                fmt::format("rank {} on {}", peers.rank, host_name()), "use --snapshot-interval 0 with launch");
   snapshots_ = std::make_unique<Snapshots>(state_to_save(training), keeper, here.start, peers);
   config_ = session.options.toml();
 }

@@ -57,6 +57,8 @@ Loop::Loop(const Parts& parts, LoopOptions& options, std::int64_t last_step)
 std::string Loop::run() try {
   Training& training = parts_.training;
   Saving& saving = options_.saving;
+  // A rank died after the last step, before its state was saved, and the state came from a snapshot.
+  if (training.steps() >= last_step_ && saving.any()) saving.save(parts_.session, parts_.run, training, true);
   while (training.steps() < last_step_) {
     const double start = parts_.session.clock.seconds();
     const std::optional<StepResult> result = step();

@@ -180,7 +180,7 @@ TEST_CASE("what guards say arrives unchanged, and anything else is refused") {
                    .asks = true,
                    .lost = "error: \x1b[1m\xff",
                    .exit_code = 3,
-                   .verdict = Verdict{VerdictKind::hung, 3, "n1", "was killed by SIGKILL", "step 12", 60.5},
+                   .verdict = Verdict{VerdictKind::hung, 3, "n1", "was killed by SIGKILL", "step 12", 3, 60.5},
                    .ends = "soon",
                    .holds = {2, 3},
                    .ranks = {rank_that(3, true, {sixth, seventh})}};

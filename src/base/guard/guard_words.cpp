@@ -43,9 +43,13 @@ Look look_in(const Json& json) {
 }
 
 Json json_of(const Verdict& verdict) {
-  return {{"kind", name_of(verdict.kind)}, {"rank", verdict.rank},
-          {"host", verdict.host},          {"end", verdict.end},
-          {"doing", verdict.doing},        {"silent_seconds", verdict.silent_seconds}};
+  return {{"kind", name_of(verdict.kind)},
+          {"rank", verdict.rank},
+          {"host", verdict.host},
+          {"code", verdict.exit_code},
+          {"end", verdict.end},
+          {"doing", verdict.doing},
+          {"silent_seconds", verdict.silent_seconds}};
 }
 
 Verdict verdict_in(const Json& json) {
@@ -54,6 +58,7 @@ Verdict verdict_in(const Json& json) {
           .host = json.at("host"),
           .end = json.at("end"),
           .doing = json.at("doing"),
+          .exit_code = json.value("code", 0),
           .silent_seconds = json.at("silent_seconds")};
 }
 

@@ -52,6 +52,7 @@ std::string OtherGuards::invite(Invited who) {
   sockaddr_in where{};
   where.sin_family = AF_INET;
   socklen_t length = sizeof where;
+  if (who == Invited::this_host) where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   listening_ = internet_socket();
   if (getrandom(secret, sizeof secret, 0) != sizeof secret || !listening_ ||
       bind(listening_.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0 ||

@@ -27,6 +27,7 @@ struct Verdict {
   std::string host = "";      // "": unknown
   std::string end = "";       // "was killed by SIGKILL"
   std::string doing = "";     // what the rank was doing: "step 12"
+  int exit_code = 0;          // of a rank that failed
   double silent_seconds = 0;  // time without any progress before the verdict
 
   bool operator==(const Verdict&) const = default;

@@ -29,7 +29,8 @@ Verdict verdict_on(const SeenRank& rank, VerdictKind kind) {
           .rank = rank.page.rank,
           .host = fixed_text(rank.page.host),
           .end = rank.end,
-          .doing = fixed_text(rank.page.doing)};
+          .doing = fixed_text(rank.page.doing),
+          .exit_code = rank.page.exit_code};
 }
 
 }  // namespace
@@ -105,7 +106,7 @@ void Watchman::hear_supervisor() {
   if (!gone || lost_at_ >= 0) return;
   orphaned_ = true;
   explain(fmt::format("error: the supervisor of the ranks on {} is gone\n  these ranks end too\n  start `chorale launch` "
-                      "again: it continues from the newest checkpoint\n",
+                      "again, with --load and the folder of the checkpoints\n",
                       host_name()),
           {.kind = VerdictKind::launcher_gone, .host = host_name()});
 }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -61,6 +62,7 @@ class KeeperLoop {
     int rank = 0, size = 0;
     if (std::sscanf(message.text.c_str(), "keep %lld %d %d", &start, &rank, &size) == 3 &&
         message.files.size() == 2 * kept_generations) {
+      drop_all_but(start);
       Kept& kept = kept_[{start, rank}];
       kept.size = size;
       for (std::size_t g = 0; g < kept.files.size(); ++g)
@@ -80,7 +82,18 @@ class KeeperLoop {
             text.size() + words.size() <= longest_message)
           text += words;
       send_files(line, text);
+    } else {
+      send_files(line, "refused");  // for example if this process has too few descriptors for the files
     }
+  }
+
+  // Keeps this start, and the start with the newest complete step. Starts that ended before their first snapshot would
+  // otherwise each take memory for two.
+  void drop_all_but(std::int64_t start) {
+    const std::vector<KeptStep> complete = complete_steps(ranks());
+    std::erase_if(kept_, [&](const auto& one) {
+      return one.first.first != start && (complete.empty() || one.first.first != complete[0].start);
+    });
   }
 
   std::vector<KeptRank> ranks() const {
@@ -153,7 +166,15 @@ pid_t Keeper::start(const std::string& name) {
   constexpr int kept = 3;
   dup2(listening.release(), kept);
   close_range(kept + 1, ~0u, 0);
-  KeeperLoop{Descriptor(kept)}.run();
+  rlimit files{};  // each rank of each start needs four
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  try {
+    KeeperLoop{Descriptor(kept)}.run();
+  } catch (const std::exception&) {}
+  _exit(1);  // the supervisor starts another keeper; no code of the supervisor may run in this process
 }
 
 KeeperLine::KeeperLine(const std::string& name) : line_(new_socket()) {

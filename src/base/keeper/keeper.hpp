@@ -3,7 +3,7 @@
 // memory of all snapshots. Its socket has an abstract name that contains the launch and the user.
 //
 //   supervisor ── forks ──▶ keeper ◀── "keep START RANK SIZE" + 4 files ── each rank of a start
-//        └── "newest" ──────▶   │
+//        └── "list" ────────▶   │
 //                               └──── "list", "give START RANK" + 4 files ──▶ the ranks of the next start
 //
 // Snapshots of earlier starts are dropped as soon as all ranks of a later start have kept the same step.
