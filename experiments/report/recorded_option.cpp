@@ -56,7 +56,8 @@ std::map<std::string, std::string> with_defaults(std::map<std::string, std::stri
   }
   for (const Setting& setting : read_toml(declared.options.toml(), "the defaults")) {
     const Option& option = declared.options.option(setting.key);
-    const bool is_known = option.whole != Whole::layout && option.effect != Effect::output && !setting.text.empty();
+    const bool is_known = option.whole != Whole::layout && option.effect != Effect::output && !setting.text.empty() &&
+                          setting.key != "snapshot-interval";  // a launch chooses it
     if (is_known) settings.emplace(setting.key, setting.text);
   }
   return settings;

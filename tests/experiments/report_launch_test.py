@@ -279,10 +279,18 @@ class ReportOfLaunch(unittest.TestCase):
         self.assertIn("identical to those of dp2, bit for bit", page.text)
         self.assertIn(f"died: rank 3, dp2 {arrow} dp1, run dp2 {arrow} dp1, step 4",
                       [words for _, words in self.tooltips(self.charts(page, "loss")[0])])
-        self.assertNotIn("scaling", re.findall(r'<section id="([^"]+)">', page.html))
         both = self.page(self.plain, self.record)  # without a change of layout, the label is the layout
         self.assertIn("A run of chorale launch, a run of chorale train", both.text)
         self.assertEqual(len(re.findall(r'<path class="line', self.charts(both, "loss")[0])), 2)  # one, and the legend's
+
+    def test_only_a_launch_on_one_layout_has_a_speed_on_its_ranks(self):
+        def on_one_rank(file):
+            file.attrs["jobsize"], file["layout"][()] = 1, "dp1"
+
+        alone = self.record_with(change=on_one_rank, first="dp1")
+        changed = self.record_with(died(4, 10.0, from_layout="dp2", to_layout="dp1"), first="dp2")
+        self.assertNotEqual(self.section(self.page(alone, self.record), "scaling"), "")
+        self.assertEqual(self.section(self.page(alone, changed), "scaling"), "")
 
 
 if __name__ == "__main__":
