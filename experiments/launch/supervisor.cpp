@@ -360,7 +360,7 @@ int Supervisor::run() {
     if (!next.comes) {
       finish(EventKind::gave_up, "failed", next.exit_code, next.why);
       throw Error(static_cast<Exit>(next.exit_code), "the launch gives up", next.why,
-                  fmt::format("{} report {} /events lists what happened; continue with --load {}", program(),
+                  fmt::format("{} report {} --group events lists what happened; continue with --load {}", program(),
                               record_.folder().string(), program_.save_dir(record_.folder()).string()));
     }
     for (const double until = now() + next.wait_seconds; now() < until && !wants_end_; session_.clock.sleep(0.02))

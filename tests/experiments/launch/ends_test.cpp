@@ -49,7 +49,7 @@ TEST_CASE("the end of a run in words names rank, host, signal and step") {
   const auto words = [](const Verdict& verdict) { return in_words(verdict, end_of_run(verdict, 137, "running", false)); };
   CHECK(words({VerdictKind::died, 2, "n1", "was killed by SIGKILL", "step 12"}) ==
         "rank 2 on n1 was killed by SIGKILL in step 12");
-  CHECK(words({VerdictKind::hung, 2, "n1", "", "step 12", 0, 20}) == "rank 2 on n1 hung in step 12 for 20 s");
+  CHECK(words({VerdictKind::hung, 2, "n1", "", "step 12", 0, 20}) == "rank 2 on n1 hung in step 12 for 20.0 s");
   CHECK(words({.kind = VerdictKind::host_gone, .host = "n1"}) == "the host n1 is gone");
   CHECK(in_words({}, end_of_run({}, 137, "", false)) == "the launcher ended with code 137, without a verdict");
 }
