@@ -25,7 +25,7 @@
 namespace chorale::launch {
 namespace {
 
-constexpr double hurry_seconds = 10;  // for the start of a launcher, in addition to the time limit of a wait
+constexpr double silent_starts = 10;  // how many time limits of a wait a start may take without a sign of life
 
 std::vector<std::pair<std::string, int>> hosts_of(const Request& request) {
   if (!request.hosts.empty()) return request.hosts;
@@ -180,8 +180,10 @@ void Supervisor::tend(Watch& watch, int launcher) {
     return said;
   });
   look_for_better_layout(watch, launcher);
-  const double start_limit = time_limit(60);  // as for a wait: until the first words of a guard
-  if (!watch.verdict && watch.holds.empty() && start_limit > 0 && now() - watch.run.began() > start_limit + hurry_seconds) {
+  // A launcher can hang, as when it cannot reach a host. Its start has no guard yet, so only a long limit tells.
+  const double limit = silent_starts * time_limit(60);
+  const bool is_silent = watch.holds.empty() && std::isnan(watch.run.opened());  // without guards, there is still the record
+  if (!watch.verdict && is_silent && limit > 0 && now() - watch.run.began() > limit) {
     watch.verdict = Verdict{.kind = VerdictKind::hung, .doing = "start-up"};
     watch.verdict_at = now();
   }
