@@ -24,6 +24,7 @@ void Saving::declare(Options& o) {
   const Option& none = o.add("no-save", none_, "make no checkpoints");
   o.add("save-interval", interval_, "steps between checkpoints; 0: only at the end").range(0, 1e9).only_with(none, false);
   o.add("save-dir", folder_, "save checkpoints in this folder instead of the run's, such as one in /dev/shm")
+      .alias("save")
       .words("DIR")
       .only_with(none, false);
   o.add("async-save", in_background_, "train on while a checkpoint is written; needs memory for a copy of the state")

@@ -69,7 +69,7 @@ TEST_CASE("what a newcomer types by habit is answered with the fix") {
     CHECK_THAT(test::refused([&] { declared.take(words, {}, {}, {}); }), says(answer));
   }
   for (const auto& [command, answer] : {std::pair{"run", " train?"},
-                                        {"torchrun", " train?"},
+                                        {"torchrun", " launch?"},
                                         {"all_reduce_perf", " bench all_reduce times it, "},
                                         {"all-gather", " bench all_gather times it, "},
                                         {"--preset", "name a command first: "},
