@@ -93,7 +93,7 @@ class Resize final : public Command {
  public:
   void declare(Options& o) override {
     o.add_positional("words", words_, "the number of ranks, and the folder of the launch; default: runs/latest")
-        .words("N DIR");
+        .words("N RUN");
   }
 
   void check(const Launch&) override {

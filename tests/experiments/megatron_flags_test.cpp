@@ -88,10 +88,10 @@ TEST_CASE("Megatron's flags that describe the model must agree with the model") 
 
 TEST_CASE("all unsupported Megatron flags are refused together, with replacements") {
   CHECK_THAT(refused({"--eval-iters", "10"}), says("eval-iters belongs to another program") && says("--eval-samples"));
-  CHECK_THAT(refused({"--vocab-file", "v", "--merge-file", "m", "--save", "c", "--split", "969,30,1"}),
+  CHECK_THAT(refused({"--vocab-file", "v", "--merge-file", "m", "--tokenizer-model", "c", "--split", "969,30,1"}),
              says("4 settings of chorale train cannot be used\n") &&
                  says("\n  split 969,30,1 (command line): 99,1,0 is accepted; ") &&
-                 says("\n  merge-file m (command line): ") && says("\n  save c (command line): --run-dir DIR") &&
+                 says("\n  merge-file m (command line): ") && says("\n  tokenizer-model c (command line): ") &&
                  says("docs/other_programs.md"));
   // Combines refused flags with unknown flags, wrong values, and a flag that contradicts the model.
   const std::string all = refused({"--vocab-file", "v", "--frobnicate", "7", "--dtype", "fp16", "--swiglu", "--epochs=3"});
