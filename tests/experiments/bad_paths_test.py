@@ -41,8 +41,8 @@ words = {
 }
 in_folders = {"data --out", "show --svg"}  # the parent folder of the path must exist; other commands create it
 unread = {"plan --offload-folder"}  # options whose path the command ignores
-written = {"--out", "--svg", "--tensorboard", "--timeline", "--run-dir", "--save-dir"}  # options that name files or folders that the
-                                                                          # program creates
+# Options that name files or folders that the program creates.
+written = {"--out", "--svg", "--tensorboard", "--timeline", "--run-dir", "--save-dir"}
 endings = {"--timeline": ".svg", "--document-mask": ".idx"}  # these options require paths with this ending
 ranked = {"bench", "compare", "generate", "info", "prove", "train", "tune"}  # commands that start MPI
 
