@@ -90,6 +90,7 @@ rows = [
         "parallel/state/golden_test.py Golden"),
     Row("R27", "a launch whose ranks are killed ends on the same bits", 50, "KILLS", "experiments/launch_test.py Kills"),
     Row("R27", "hangs, dead keepers, damaged snapshots, launchers that lie", 0, "", "experiments/launch_test.py Deaths"),
+    Row("R27", "a launch that loses a host goes on without it", 0, "", "hosts/launch_hosts_test.py LostHosts"),
     Row("R28", "a launch that cannot go on gives up", 0, "", "experiments/launch_test.py GivesUp"),
 ]
 

@@ -20,6 +20,7 @@ std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_info();
+std::unique_ptr<Command> make_keep();
 std::unique_ptr<Command> make_kernels();
 std::unique_ptr<Command> make_launch();
 std::unique_ptr<Command> make_man();
@@ -52,6 +53,8 @@ const std::vector<CommandRow>& all_commands() {
        make_generate, "training"},
       {"info", "show what is built in, what works on this machine, and why other parts do not",
        "build/chorale info --format json", true, make_info, "the program"},
+      {"keep", "hold snapshots on a host, for chorale launch, which starts it", "build/chorale keep NAME HOST", false,
+       make_keep, "training"},
       {"kernels",
        "time each kernel of a training step on the host, beside the time of its flops or bytes at the peak (bench kernels)",
        "build/chorale bench kernels --preset tiny --steps 2", true, make_kernels, "training"},

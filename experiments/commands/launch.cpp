@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -39,7 +40,7 @@ class LaunchCommand final : public Command {
     o.add_seconds("quarantine", request_.quarantine_seconds,
                   "time for which a slot is not used after its rank died; doubles with each further death");
     o.add("snapshot-interval", request_.snapshot_interval,
-          "steps between snapshots in memory, which need no disk; 0: none. With --hosts, only checkpoints are used")
+          "steps between snapshots in memory, which need no disk; 0: none. With --hosts, a copy is sent to another host")
         .range(0, 1e9);
     o.add("same-layout", request_.same_layout, "run on the layout that was asked for only, and wait for its slots");
     o.add("run-dir", request_.run_dir, "create the folder of the launch in this folder")
@@ -48,9 +49,15 @@ class LaunchCommand final : public Command {
   }
 
   void check(const Launch& launch) override {
-    if (!launch.launcher.empty())
+    const bool is_shell = launch.launcher.starts_with("Slurm") && launch.size == 1;  // the shell of salloc
+    if (!launch.launcher.empty() && !is_shell)
       usage_error("launch starts the ranks itself", fmt::format("{} started this process", launch.launcher),
                   fmt::format("start it alone: {} launch --ranks {} -- train …", program(), launch.size));
+    const std::string nodes = process_environment()("SLURM_JOB_NUM_NODES").value_or("");
+    if (hosts_.empty() && std::atoi(nodes.c_str()) > 1)
+      usage_error("this job of Slurm has several hosts, but --ranks means slots on this host",
+                  fmt::format("SLURM_JOB_NUM_NODES is {}", nodes),
+                  "name the hosts: --hosts n0:2,n1:2; scontrol show hostnames lists them");
     if (!hosts_.empty()) {
       request_.hosts = launch::read_hosts(hosts_);
       request_.slots = 0;

@@ -66,6 +66,13 @@ std::size_t Slots::live(double now) const {
   return static_cast<std::size_t>(std::ranges::count_if(slots_, [&](const Slot& slot) { return slot.free_at <= now; }));
 }
 
+std::vector<std::string> Slots::live_hosts(double now) const {
+  std::vector<std::string> hosts;
+  for (const Slot& slot : slots_)
+    if (slot.free_at <= now && (hosts.empty() || hosts.back() != slot.host)) hosts.push_back(slot.host);
+  return hosts;
+}
+
 double Slots::next_return(double now) const {
   double next = std::numeric_limits<double>::infinity();
   for (const Slot& slot : slots_)
@@ -100,6 +107,10 @@ void Slots::lose(Slot& slot, double now) const {
 
 void Slots::lose(int rank, double now) {
   if (rank >= 0 && rank < std::ssize(of_rank_)) lose(slots_[of_rank_[static_cast<std::size_t>(rank)]], now);
+}
+
+bool Slots::was_lost(const std::string& host) const {
+  return std::ranges::all_of(slots_, [&](const Slot& slot) { return slot.host != host || slot.losses > 0; });
 }
 
 void Slots::lose_host(const std::string& host, double now) {

@@ -25,6 +25,7 @@ class Slots {
 
   std::size_t size() const { return slots_.size(); }
   std::size_t live(double now) const;
+  std::vector<std::string> live_hosts(double now) const;  // hosts with a live slot
   double next_return(double now) const;  // when the next slot leaves quarantine; infinite if none is in quarantine
 
   // Assigns the ranks of a run to live slots: rank r gets the r-th live slot.
@@ -33,6 +34,7 @@ class Slots {
   std::string host_of(int rank) const;                  // "" if the rank has no slot
   void lose(int rank, double now);                      // this rank's slot goes into quarantine
   void lose_host(const std::string& host, double now);  // all slots of the host
+  bool was_lost(const std::string& host) const;         // whether all its slots have been in quarantine
 
  private:
   struct Slot {

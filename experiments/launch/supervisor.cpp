@@ -1,23 +1,20 @@
 #include "experiments/launch/supervisor.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <set>
 
 #include "experiments/common/advice.hpp"
 #include "experiments/launch/ends.hpp"
+#include "parallel/state/checkpoint_sets.hpp"
 #include "src/base/available_memory.hpp"
 #include "src/base/child_program.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/guard.hpp"
 #include "src/base/host.hpp"
-#include "src/base/keeper/keeper.hpp"
 #include "src/base/text.hpp"
 #include "src/base/wait.hpp"
 #include "src/record/run_folder.hpp"
@@ -47,13 +44,10 @@ Supervisor::Supervisor(Session& session, const Request& request, const TrainingR
       control_(record_.folder()),
       began_(session.clock.seconds()),
       free_memory_(available_memory()),
-      keeper_name_(fmt::format("{}-{}", record_.folder().filename().string(), getpid())),
+      keepers_(fmt::format("{}-{}", record_.folder().filename().string(), getpid()), record_.folder(), request.hosts.empty(),
+               session.clock, log_),
       asked_(layouts_.asked(static_cast<std::int64_t>(slots_.size()))),
       most_ranks_(static_cast<std::int64_t>(slots_.size())) {}
-
-Supervisor::~Supervisor() {
-  if (keeper_ > 0 && kill(keeper_, SIGKILL) == 0) waitpid(keeper_, nullptr, 0);
-}
 
 // ── the layout of the next start ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -81,7 +75,13 @@ std::optional<Chosen> Supervisor::wait_for_layout() {
     hear_user_between_starts();
     if (wants_end_) return std::nullopt;
     std::string why_not;
-    if (auto chosen = best(&why_not)) return chosen;
+    if (keepers_are_ready(slots_.live_hosts(now())))
+      if (auto chosen = best(&why_not)) return chosen;
+    if (slots_.live(now()) > 0 && why_not.empty()) continue;  // keepers are starting
+    if (slots_.live(now()) == 0 && starts_ == 0)
+      throw Error(Exit::runtime, "no host of the launch can be reached",
+                  fmt::format("the logs {} say why", (record_.folder() / "keeper-*.log").string()),
+                  "check the names of the hosts, and that the launcher of the ranks can start programs there");
     const double back = slots_.next_return(now());
     if (!std::isfinite(back) && starts_ > 0) {
       finish(EventKind::gave_up, "failed", static_cast<int>(Exit::usage), why_not);
@@ -101,23 +101,18 @@ std::optional<Chosen> Supervisor::wait_for_layout() {
 
 // ── snapshots ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-// Ranks on other hosts cannot reach the keeper of this host.
-std::int64_t Supervisor::snapshot_interval() const {
-  return request_.hosts.empty() && !has_no_keeper_ ? request_.snapshot_interval : 0;
-}
+std::int64_t Supervisor::snapshot_interval() const { return keepers_.is_usable() ? request_.snapshot_interval : 0; }
 
-// Starts the keeper, also again after its death. The snapshots that it held are then lost; checkpoints remain.
-void Supervisor::ensure_keeper() {
-  if (snapshot_interval() == 0 || (keeper_ > 0 && waitpid(keeper_, nullptr, WNOHANG) == 0)) return;
-  if (keeper_ > 0) log_.warn("the keeper of snapshots is dead: the run goes on from its newest checkpoint");
-  keeper_ = Keeper::start(keeper_name_);
-  has_no_keeper_ = keeper_ <= 0;
-  if (has_no_keeper_) log_.warn("no keeper can be started: the run has no snapshots in memory");
+// A host on which no keeper answers is lost, like one whose guard is silent.
+bool Supervisor::keepers_are_ready(const std::vector<std::string>& hosts) {
+  if (snapshot_interval() == 0) return true;
+  for (const std::string& host : keepers_.tend(hosts)) slots_.lose_host(host, now());
+  return keepers_.are_ready(hosts);
 }
 
 std::int64_t Supervisor::saved_step() {
   std::int64_t newest = newest_saved_step(program_.save_dir(record_.folder()));
-  for (const KeptStep& step : complete_steps(KeeperLine(keeper_name_).list())) newest = std::max(newest, step.step);
+  for (const KeptStep& step : complete_steps(keepers_.list())) newest = std::max(newest, step.step);
   return newest;
 }
 
@@ -132,8 +127,7 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   const std::string invitation =
       watch.guards.invite(other_hosts ? OtherGuards::Invited::other_hosts : OtherGuards::Invited::this_host);
   setenv(supervisor_variable, invitation.c_str(), 1);
-  ensure_keeper();
-  setenv(keeper_variable, fmt::format("{} {}", keeper_name_, ++starts_).c_str(), 1);
+  setenv(keeper_variable, fmt::format("{} {}", keepers_.name(), ++starts_).c_str(), 1);
   RankHosts where = other_hosts ? slots_.hosts_of_ranks() : RankHosts();
   for (const std::string& variable : own_environment())
     if (variable.starts_with("CHORALE_")) where.variables.push_back(variable.substr(0, variable.find('=')));
@@ -173,13 +167,16 @@ void Supervisor::tend(Watch& watch, int launcher) {
   take_rows(watch);
   note_start(watch);
   hear_guards(watch);
+  judge_silence(watch);
+  judge_lost_host(watch);
+  const bool all_are_kept = keepers_are_ready(slots_.live_hosts(now()));
   hear_user(watch, launcher);
   control_.serve([&](const std::string& text) {
     const std::string said = answer(text);
     if (is_resizing_) end_softly(watch, launcher);
     return said;
   });
-  look_for_better_layout(watch, launcher);
+  if (all_are_kept) look_for_better_layout(watch, launcher);
   // A launcher can hang, as when it cannot reach a host. Its start has no guard yet, so only a long limit tells.
   const double limit = silent_starts * time_limit(60);
   const bool is_silent = watch.holds.empty() && std::isnan(watch.run.opened());  // without guards, there is still the record
@@ -192,43 +189,13 @@ void Supervisor::tend(Watch& watch, int launcher) {
 
 void Supervisor::take_rows(Watch& watch) {
   StartedRun::News news = watch.run.read(now());
+  if (!news.steps.empty()) watch.moved_at = now();
   for (train::TrainRow& row : news.steps) {
     row.time = now();
     record_.step(row);
     newest_step_ = std::max(newest_step_, row.step);
   }
   for (const train::EvalRow& row : news.evaluations) record_.evaluation(row);
-}
-
-// The first verdict is the cause. Later verdicts, of other hosts, can be its consequences.
-void Supervisor::hear_guards(Watch& watch) {
-  for (const auto& [from, words] : watch.guards.move()) {
-    if (!words.holds.empty()) {
-      const auto known = std::ranges::find(watch.holds, words.host, [](const auto& host) { return host.first; });
-      if (known == watch.holds.end()) watch.holds.emplace_back(words.host, words.holds);
-    }
-    if (!words.verdict || watch.verdict) continue;
-    watch.verdict = words.verdict;
-    watch.verdict_at = now();
-  }
-}
-
-// After the verdict, the launcher ends the ranks. If it does not, as when a host is gone, the supervisor goes further.
-void Supervisor::hurry_up(Watch& watch, int launcher, double now) {
-  constexpr double kill_ranks_seconds = 1.5, ask_launcher_seconds = 3, kill_launcher_seconds = 6;
-  const double passed = now - watch.verdict_at;
-  if (passed > kill_ranks_seconds && watch.hurry < 1) {
-    watch.hurry = 1;
-    watch.guards.say({.host = host_name(), .ends = "now"});
-  }
-  if (passed > ask_launcher_seconds && watch.hurry < 2) {
-    watch.hurry = 2;
-    kill(launcher, SIGTERM);
-  }
-  if (passed > kill_launcher_seconds && watch.hurry < 3) {
-    watch.hurry = 3;
-    kill(launcher, SIGKILL);
-  }
 }
 
 // Slots that have left quarantine are used at once, if the remaining steps then take less time despite the restart.
@@ -250,49 +217,6 @@ void Supervisor::look_for_better_layout(Watch& watch, int launcher) {
   end_softly(watch, launcher);
 }
 
-// ── the end of a start ────────────────────────────────────────────────────────────────────────────────────────────────
-
-void Supervisor::hear_last_words(Watch& watch) {
-  constexpr double patience_seconds = 1;
-  for (const double until = now() + patience_seconds; now() < until; session_.clock.sleep(1e-3)) {
-    hear_guards(watch);
-    if (std::ranges::all_of(watch.guards.guards(), &OtherGuards::Guard::ended)) break;
-  }
-  // A lost host is the cause even if ranks of other hosts failed first, because they could not reach it.
-  const std::string host = lost_host(watch.guards);
-  const bool is_certain =
-      watch.verdict && (watch.verdict->kind == VerdictKind::hung || watch.verdict->kind == VerdictKind::host_gone ||
-                        watch.verdict->end == "was killed by SIGKILL");
-  if (host.empty() || is_certain) return;
-  if (!watch.verdict) watch.verdict_at = now();
-  watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = host};
-}
-
-// Without a verdict, hosts from which no guard has spoken could not be reached, as hosts that are still gone.
-void Supervisor::lose_silent_hosts(Watch& watch) {
-  if (request_.hosts.size() < 2 || watch.code == 0 || watch.holds.size() == slots_.hosts_of_ranks().hosts.size()) return;
-  if (watch.verdict && watch.verdict->kind != VerdictKind::hung) return;
-  std::set<std::string> silent;
-  for (const auto& [host, ranks] : slots_.hosts_of_ranks().hosts) silent.insert(host);
-  for (const auto& [host, ranks] : watch.holds)
-    if (!ranks.empty()) silent.erase(slots_.host_of(ranks.front()));
-  if (silent.empty() || watch.run.newest_step() >= 0) return;
-  for (const std::string& host : silent) slots_.lose_host(host, now());
-  watch.verdict_at = now();
-  watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = join({silent.begin(), silent.end()}, ",")};
-}
-
-void Supervisor::quarantine(const Watch& watch) {
-  if (!watch.verdict) return;
-  const Verdict& verdict = *watch.verdict;
-  const bool is_lost = verdict.kind == VerdictKind::died || verdict.kind == VerdictKind::hung;
-  if (is_lost && verdict.rank >= 0) slots_.lose(verdict.rank, now());
-  if (verdict.kind != VerdictKind::host_gone) return;
-  for (const auto& [host, ranks] : watch.holds)  // the name of a host here can differ from its own name
-    if (host == verdict.host && !ranks.empty()) return slots_.lose_host(slots_.host_of(ranks.front()), now());
-  slots_.lose_host(verdict.host, now());
-}
-
 // ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 // Completes the event of this start once its first step is done.
@@ -302,6 +226,7 @@ void Supervisor::note_start(const Watch& watch) {
   event_.load_s = watch.run.load_seconds();
   event_.source = watch.run.loaded_from_memory() ? "memory" : std::isnan(event_.load_s) ? "none" : "disk";
   event_.first_step_s = watch.run.first_step() - watch.run.began();
+  event_.lost_steps = std::max<std::int64_t>(0, event_.step - (watch.run.first_number() - 1));  // what is really done again
   if (event_.kind != EventKind::started) restart_seconds_ = event_.end_s + event_.first_step_s;
   record_.event(event_);
   has_event_ = false;

@@ -19,6 +19,7 @@
 
 #include "experiments/common/command.hpp"
 #include "experiments/launch/control.hpp"
+#include "experiments/launch/keepers.hpp"
 #include "experiments/launch/launch_record.hpp"
 #include "experiments/launch/layouts.hpp"
 #include "experiments/launch/restarts.hpp"
@@ -44,7 +45,6 @@ struct Request {
 class Supervisor {
  public:
   Supervisor(Session& session, const Request& request, const TrainingRun& program, Signals& signals);
-  ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   int run();
@@ -55,6 +55,8 @@ class Supervisor {
     StartedRun run;
     OtherGuards guards;
     std::optional<Verdict> verdict = {};
+    std::string lost = {};  // a host whose guard was lost before any death or hang was known
+    double lost_at = 0, moved_at = 0, heard_at = 0, said_at = 0;  // moved_at: when the newest step was done
     double verdict_at = 0, ends_at = 0;  // ends_at: when the ranks were asked to end; 0: they were not
     std::vector<std::pair<std::string, std::vector<int>>> holds = {};  // the ranks of each guard's host
     double checked_at = 0;                                             // time of the latest look for a better layout
@@ -73,6 +75,8 @@ class Supervisor {
   static void hurry_up(Watch& watch, int launcher, double now);
   void hear_last_words(Watch& watch);
   void lose_silent_hosts(Watch& watch);
+  void judge_silence(Watch& watch);
+  void judge_lost_host(Watch& watch);
   void quarantine(const Watch& watch);
   void note_end(const Watch& watch, const EndOfRun& end, double ended);
   void note_start(const Watch& watch);
@@ -84,7 +88,7 @@ class Supervisor {
   double now() const { return session_.clock.seconds() - began_; }
   // The newest step from which the run can go on: in memory or on the disk. −1: none.
   std::int64_t saved_step();
-  void ensure_keeper();
+  bool keepers_are_ready(const std::vector<std::string>& hosts);
   std::int64_t snapshot_interval() const;
   int finish(EventKind kind, const std::string& status, int code, const std::string& why);
 
@@ -100,8 +104,7 @@ class Supervisor {
   Control control_;
   const double began_;
   const std::int64_t free_memory_;  // of this host before the first start; ranks that run hold some of it later
-  const std::string keeper_name_;
-  pid_t keeper_ = -1;
+  Keepers keepers_;
   std::int64_t starts_ = 0;
   const std::string asked_;  // the layout that the user asked for; "": none
   std::optional<Possible> running_;
@@ -110,7 +113,7 @@ class Supervisor {
   std::int64_t newest_step_ = 0;            // newest step that any start has done
   std::size_t live_at_start_ = 0;
   double restart_seconds_ = 5;  // what a restart costs, from the latest one
-  bool wants_end_ = false, is_resizing_ = false, has_no_keeper_ = false;
+  bool wants_end_ = false, is_resizing_ = false;
   EventRow event_;       // the event whose times are not all known yet
   double ended_at_ = 0;  // when the launcher of the latest start had ended
   bool has_event_ = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "experiments/common/advice.hpp"
+#include "parallel/state/checkpoint_sets.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/record/run_folder.hpp"
@@ -94,13 +95,6 @@ std::vector<std::string> TrainingRun::command_on(const std::string& layout, cons
   else if (!load_hf.empty())
     words.push_back("--load-hf=" + load_hf);
   return words;
-}
-
-std::int64_t newest_saved_step(const fs::path& save_dir) {
-  std::error_code missing;
-  const std::string set = fs::read_symlink(save_dir / "latest", missing).string();
-  constexpr std::string_view prefix = "step-";
-  return missing || !set.starts_with(prefix) ? -1 : std::atoll(set.c_str() + prefix.size());
 }
 
 }  // namespace chorale::launch

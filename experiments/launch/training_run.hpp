@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experiments/common/command.hpp"
+#include "src/base/child_program.hpp"
 
 namespace chorale::launch {
 
@@ -32,11 +33,7 @@ class TrainingRun {
 
  private:
   std::unique_ptr<DeclaredCommand> declared_;
-  // Found once, because a new build of the program can replace the file while a launch runs.
-  const std::string executable_ = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string executable_ = own_executable();
 };
-
-// The newest step of which a complete set is in this folder; −1 if there is none.
-std::int64_t newest_saved_step(const std::filesystem::path& save_dir);
 
 }  // namespace chorale::launch

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "parallel/state/checkpoint_sets.hpp"
@@ -24,18 +25,6 @@ Kept kept_here() {
   return blank == std::string::npos ? Kept{} : Kept{text.substr(0, blank), std::atoll(text.c_str() + blank)};
 }
 
-// The step of the newest checkpoint at this path; 0 if there is none.
-std::int64_t newest_on_disk(const std::filesystem::path& path) {
-  constexpr std::string_view prefix = "step-";
-  std::error_code missing;
-  if (path.empty() || !std::filesystem::exists(path, missing)) return 0;
-  const std::filesystem::path folder = folder_of_sets(path);
-  const std::vector<std::string> names = std::filesystem::exists(folder / "manifest.json", missing)
-                                             ? std::vector{folder.filename().string()}
-                                             : sets_to_load(folder);
-  return names.empty() || !names[0].starts_with(prefix) ? 0 : std::atoll(names[0].c_str() + prefix.size());
-}
-
 }  // namespace
 
 void Keeping::declare(Options& o) {
@@ -56,15 +45,20 @@ std::optional<Checkpoint> Keeping::newest(const std::filesystem::path& path, con
   KeeperLine keeper(here.name);
   const std::vector<std::string> have = peers.exchange(keeper.is_open() ? "yes" : "no");
   if (std::ranges::count(have, "no") > 0) return std::nullopt;  // without a launch, or on several hosts
-  return newest_snapshot(keeper, peers.rank == 0 ? newest_on_disk(path) : 0, peers, log);
+  return newest_snapshot(keeper, peers.rank == 0 && !path.empty() ? std::max<std::int64_t>(0, newest_saved_step(path)) : 0,
+                         peers, log);
 }
 
 void Keeping::begin(Session& session, Training& training) {
   if (interval_ == 0) return;
   const Peers peers = peers_of(training.mesh());
-  const std::int64_t needed =
-                         Snapshots::bytes_of(state_to_save(training)) * mpi::place_on_host(session.runtime->world()).second,
-                     room = available_memory();
+  const std::vector<StateTensor> state = state_of(training);
+  const SnapshotPlan plan = snapshot_plan(state, peers);
+  std::int64_t needed = 0;  // by the ranks of this host
+  const std::vector<std::string> needs = peers.exchange(fmt::format("{}", plan.memory_bytes()));
+  for (int rank = 0; rank < peers.size; ++rank)
+    if (peers.share_host(rank, peers.rank)) needed += std::atoll(needs[static_cast<std::size_t>(rank)].c_str());
+  const std::int64_t room = available_memory();
   const bool fits = needed < room;
   const std::vector<std::string> rooms = peers.exchange(fits ? "yes" : "no");
   if (std::ranges::count(rooms, "no") > 0 &&
@@ -84,14 +78,14 @@ void Keeping::begin(Session& session, Training& training) {
   if (!keeper.is_open())
     throw Error(Exit::runtime, "the keeper of snapshots does not answer",
                 fmt::format("rank {} on {}", peers.rank, host_name()), "use --snapshot-interval 0 with launch");
-  snapshots_ = std::make_unique<Snapshots>(state_to_save(training), keeper, here.start, peers);
+  snapshots_ = std::make_unique<Snapshots>(plan, state, keeper, here.start, peers);
   config_ = session.options.toml();
 }
 
 void Keeping::stepped(Session& session, RunRecord& run, Training& training) {
   if (!snapshots_ || training.steps() % interval_ != 0) return;
   const double begun = session.clock.seconds();
-  snapshots_->take(state_to_save(training), metadata_of(training, config_));
+  snapshots_->take(state_of(training), metadata_of(training, config_));
   if (!run.recorder) return;
   if (!table_) table_ = &run.recorder->table<SaveRow>({.group = "snapshots", .rows = "step"});
   run.recorder->append(

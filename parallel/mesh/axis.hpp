@@ -17,6 +17,7 @@
 
 #include <chorale/plan.hpp>
 #include "collectives/call/communicator.hpp"
+#include "parallel/mesh/byte_message.hpp"
 #include "parallel/mesh/communication_time.hpp"
 #include "src/memory/tensor.hpp"
 
@@ -69,8 +70,11 @@ class Axis {
 
   // Gathers one string from every rank, in rank order. A simulated axis returns this rank's string for every rank.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
-  // A yes-or-no vote of all ranks. The start of a vote does not wait for other ranks. The account counts neither exchanges
-  // nor votes.
+  // Sends and receives all these messages at once. Both ranks of a message must call this function, with the messages
+  // between them in the same order.
+  virtual void swap(const std::vector<ByteMessage>& sent, const std::vector<ByteMessage>& received) = 0;
+  // A yes-or-no vote of all ranks. The start of a vote does not wait for other ranks. The account counts no exchanges,
+  // messages of swap() and votes.
   class Vote {
    public:
     explicit Vote(bool yes) : yes_(std::make_unique<std::int32_t>(yes)) {}

@@ -81,6 +81,18 @@ std::vector<std::string> LiveAxis::exchange(const std::string& mine) {
   return texts;
 }
 
+void LiveAxis::swap(const std::vector<ByteMessage>& sent, const std::vector<ByteMessage>& received) {
+  const auto slice = [](const ByteMessage& one) {
+    return Slice{one.bytes.data(), static_cast<std::int64_t>(one.bytes.size()), DType::u8};
+  };
+  std::vector<Request> requests;
+  for (const ByteMessage& one : received)
+    if (!one.bytes.empty()) requests.push_back(group_.start_recv(slice(one), one.rank));
+  for (const ByteMessage& one : sent)
+    if (!one.bytes.empty()) requests.push_back(group_.start_send(slice(one), one.rank));
+  for (Request& request : requests) request.wait();
+}
+
 Axis::Vote LiveAxis::start_vote(bool yes) {
   Vote vote(yes);
   if (size() > 1) vote.request_ = group_.start_all_reduce({vote.yes_.get(), 1, DType::i32}, Redop::max);

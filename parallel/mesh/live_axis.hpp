@@ -16,6 +16,7 @@ class LiveAxis final : public Axis {
   void give_up(const std::exception& why) override;
   void poll() const override { group_.poll(); }
   std::vector<std::string> exchange(const std::string& mine) override;
+  void swap(const std::vector<ByteMessage>& sent, const std::vector<ByteMessage>& received) override;
   Vote start_vote(bool yes) override;
   Pending start_recv(const Tensor& x, int from) override;
 

@@ -24,6 +24,7 @@ class PretendedAxis final : public Axis {
   bool pretends() const override { return true; }
   void write_in(Script& script) override;
   std::vector<std::string> exchange(const std::string& mine) override;
+  void swap(const std::vector<ByteMessage>&, const std::vector<ByteMessage>&) override {}
   Pending start_recv(const Tensor& x, int from) override { return message(x, from, rank()); }
 
  private:

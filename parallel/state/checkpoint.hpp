@@ -21,6 +21,7 @@
 #include <memory>
 
 #include <chorale/model.hpp>
+#include "parallel/mesh/byte_message.hpp"
 #include "parallel/state/parts.hpp"
 #include "src/base/log.hpp"
 
@@ -41,7 +42,7 @@ struct Metadata {
   std::string config;                          // every option with its value, as TOML
 };
 
-// The ranks that save or open a checkpoint together. The only collective of these ranks is `exchange`, which gives every
+// The ranks that save or open a checkpoint together. The only collective that files need is `exchange`, which gives every
 // rank the strings of all ranks, in rank order. The default is a single rank.
 struct Peers {
   int rank = 0, size = 1;
@@ -49,9 +50,18 @@ struct Peers {
     return std::vector{std::move(mine)};
   };
   std::function<void()> went_on = [] {};  // called after each block of a file, so that a long save does not look like a hang
+  // Sends and receives messages at once, as Axis::swap. Only snapshots on several hosts need it.
+  std::function<void(const std::vector<ByteMessage>& sent, const std::vector<ByteMessage>& received)> swap =
+      [](const auto&, const auto&) {};
+  std::vector<int> hosts = {};  // the host of each rank, as in Problem::hosts; if there are none, all are on one host
+
+  bool share_host(int a, int b) const {
+    return hosts.empty() || hosts[static_cast<std::size_t>(a)] == hosts[static_cast<std::size_t>(b)];
+  }
 };
 
 struct Manifest;  // manifest.hpp
+struct StoredTensor;
 
 struct SavedSet {
   int file_systems = 1;    // number of file systems with files of the set; 1 if all ranks share a file system
@@ -71,9 +81,14 @@ class Checkpoint {
   // All ranks must call this function. `path` is one set, a folder of sets, or the folder of a run. If `path` is not one
   // set, the newest undamaged set is opened.
   static Checkpoint open(const std::filesystem::path& path, Log& log, const Peers& peers = {});
+  // A file of a checkpoint in memory. `holders`: the ranks that have opened it, on any host. `file`: −1 on all other ranks.
+  struct MemoryFile {
+    int file = -1;
+    std::vector<int> holders;
+  };
   // All ranks must call this function. The checkpoint consists of snapshots in memory (snapshot.hpp). `files`: one for each
   // rank of the start that kept them. `name`: the path that messages show. Throws on every rank if a snapshot is damaged.
-  static Checkpoint of_memory(const std::string& name, const Manifest& manifest, const std::vector<int>& files,
+  static Checkpoint of_memory(const std::string& name, const Manifest& manifest, const std::vector<MemoryFile>& files,
                               const Peers& peers);
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -84,11 +99,15 @@ class Checkpoint {
 
   void require_model(const ModelShape& here) const;  // throws a usage error that names the first difference between the two
                                                      // models
-  // Fills the data of these tensors. Throws a usage error if the checkpoint has no tensor of that name, shape and type.
+  // Fills the data of these tensors. Throws a usage error if the checkpoint has no tensor of that name, shape and type. If
+  // the checkpoint is in memory, all ranks must call this function, because parts can be on other hosts.
   void read(const std::vector<StateTensor>& wanted) const;
 
  private:
   struct Set;
+  class Distant;
+  void fill(const StateTensor& tensor, const StoredTensor& stored,
+            const std::map<std::size_t, std::vector<std::byte>>& brought) const;
   explicit Checkpoint(std::unique_ptr<const Set> set);
   std::unique_ptr<const Set> set_;
 };

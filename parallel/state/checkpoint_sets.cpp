@@ -117,6 +117,14 @@ std::vector<std::string> sets_to_load(const fs::path& folder) {
   return names;
 }
 
+std::int64_t newest_saved_step(const fs::path& path) {
+  std::error_code missing;
+  const fs::path folder = folder_of_sets(path);
+  if (fs::exists(folder / "manifest.json", missing)) return set_named(folder.filename().string()).step;
+  const std::vector<std::string> names = sets_to_load(folder);
+  return names.empty() ? -1 : set_named(names[0]).step;
+}
+
 void remove_partial_sets(const fs::path& folder) {
   for (const Set& set : sets_in(folder, ".partial")) remove_set(folder / set.name);
 }

@@ -4,6 +4,7 @@
 //   step-100            complete                       step-100.old    complete, but replaced by a newer set of this step
 //   step-150.partial    being written or removed       latest → step-100
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ std::filesystem::path folder_of_sets(const std::filesystem::path& path);
 // Returns the sets in the order in which they are tried: `latest`, then earlier steps from new to old, then later steps.
 // Sets of later steps exist if a run was continued from an earlier set.
 std::vector<std::string> sets_to_load(const std::filesystem::path& folder);
+
+// Returns the step of the set that is tried first; −1 if there is none.
+std::int64_t newest_saved_step(const std::filesystem::path& path);
 
 // Removes sets that were only partly written or partly removed.
 void remove_partial_sets(const std::filesystem::path& folder);

@@ -94,6 +94,18 @@ void check(const Manifest& manifest) {
   }
 }
 
+// Adds the entries of one rank's file.
+void add_file(Manifest& whole, const std::vector<StoredFile>& files, const std::map<std::string, StoredTensor>& tensors) {
+  whole.files.insert(whole.files.end(), files.begin(), files.end());
+  for (const auto& [name, tensor] : tensors) {
+    StoredTensor& there = whole.tensors.try_emplace(name, StoredTensor{tensor.shape, tensor.dtype, {}}).first->second;
+    require(there.shape == tensor.shape && there.dtype == tensor.dtype,
+            "tensor \"{}\" has shape {} and type {} on one rank, but shape {} and type {} on another", name,
+            to_string(there.shape), name_of(there.dtype), to_string(tensor.shape), name_of(tensor.dtype));
+    there.parts.insert(there.parts.end(), tensor.parts.begin(), tensor.parts.end());
+  }
+}
+
 }  // namespace
 
 std::filesystem::path file_of(const std::filesystem::path& set, std::size_t rank) {
@@ -150,26 +162,18 @@ std::string snapshot_end(const std::vector<std::uint32_t>& checksums, const Meta
 void add_snapshot(Manifest& whole, const std::string& text) {
   const json snapshot = json::parse(text);
   whole.metadata = snapshot.at("metadata");
-  Manifest share;
-  add_share(share, snapshot.at("share").dump());
+  std::map<std::string, StoredTensor> tensors = snapshot.at("share").at("tensors");
   const auto& checksums = snapshot.at("checksums");
   std::size_t next = 0;
-  for (auto& [name, tensor] : share.tensors) tensor.parts.at(0).crc32c = checksums.at(next++);
-  add_share(whole, share_text(share));
+  for (auto& [name, tensor] : tensors) tensor.parts.at(0).crc32c = checksums.at(next++);
+  add_file(whole, snapshot.at("share").at("files"), tensors);
 }
 
 void require_whole(const Manifest& manifest) { check(manifest); }
 
 void add_share(Manifest& whole, const std::string& share) {
   const json text = json::parse(share);
-  for (const StoredFile& file : text.at("files").get<std::vector<StoredFile>>()) whole.files.push_back(file);
-  for (const auto& [name, tensor] : text.at("tensors").get<std::map<std::string, StoredTensor>>()) {
-    StoredTensor& there = whole.tensors.try_emplace(name, StoredTensor{tensor.shape, tensor.dtype, {}}).first->second;
-    require(there.shape == tensor.shape && there.dtype == tensor.dtype,
-            "tensor \"{}\" has shape {} and type {} on one rank, but shape {} and type {} on another", name,
-            to_string(there.shape), name_of(there.dtype), to_string(tensor.shape), name_of(tensor.dtype));
-    there.parts.insert(there.parts.end(), tensor.parts.begin(), tensor.parts.end());
-  }
+  add_file(whole, text.at("files"), text.at("tensors"));
 }
 
 }  // namespace chorale

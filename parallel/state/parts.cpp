@@ -85,10 +85,11 @@ Part resolved(const Part& part, const Shape& shape) {
   return whole;
 }
 
-std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const Part& from, std::span<const std::byte> source,
-                         const Part& to, std::span<std::byte> target) {
-  std::int64_t copied = 0;
-  Runs a(from, shape), b(to, shape);
+// Calls `use` for each range of elements that both parts have, until `use` returns false: index of the first element in each
+// part, and length.
+template <class Use>
+static void each_common(const Shape& shape, const Part& first, const Part& second, Use&& use) {
+  Runs a(first, shape), b(second, shape);
   while (!a.over() && !b.over()) {
     const std::int64_t ahead = b.global - a.global;
     if (ahead > 0) {
@@ -97,14 +98,32 @@ std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const P
       b.take(std::min(-ahead, b.length));
     } else {
       const std::int64_t common = std::min(a.length, b.length);
-      std::memcpy(target.data() + b.local * element_bytes, source.data() + a.local * element_bytes,
-                  static_cast<std::size_t>(common * element_bytes));
-      copied += common;
+      if (!use(a.local, b.local, common)) return;
       a.take(common);
       b.take(common);
     }
   }
+}
+
+std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const Part& from, std::span<const std::byte> source,
+                         const Part& to, std::span<std::byte> target) {
+  std::int64_t copied = 0;
+  each_common(shape, from, to, [&](std::int64_t here, std::int64_t there, std::int64_t common) {
+    std::memcpy(target.data() + there * element_bytes, source.data() + here * element_bytes,
+                static_cast<std::size_t>(common * element_bytes));
+    copied += common;
+    return true;
+  });
   return copied;
+}
+
+bool have_common(const Shape& shape, const Part& a, const Part& b) {
+  bool found = false;
+  each_common(shape, a, b, [&](std::int64_t, std::int64_t, std::int64_t) {
+    found = true;
+    return false;
+  });
+  return found;
 }
 
 std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts) {

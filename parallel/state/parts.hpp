@@ -40,6 +40,8 @@ Part resolved(const Part& part, const Shape& shape);
 std::int64_t copy_common(const Shape& shape, std::int64_t element_bytes, const Part& from, std::span<const std::byte> source,
                          const Part& to, std::span<std::byte> target);
 
+bool have_common(const Shape& shape, const Part& a, const Part& b);  // whether an element is in both parts
+
 // Returns "" if the parts cover each element of the tensor exactly once, and all shards are split along the same dim.
 // Otherwise describes the flaw.
 std::string flaw_in_cover(const Shape& shape, std::vector<Part> parts);

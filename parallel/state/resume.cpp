@@ -95,8 +95,14 @@ std::vector<StateTensor> state_to_save(Training& training) {
 Peers peers_of(const Mesh& mesh) {
   Axis& world = mesh.world();
   if (world.size() == 1) return {};
-  return {world.rank(), world.size(), [&world](const std::string& mine) { return world.exchange(mine); },
-          [&world] { world.poll(); }};
+  return {world.rank(),
+          world.size(),
+          [&world](const std::string& mine) { return world.exchange(mine); },
+          [&world] { world.poll(); },
+          [&world](const std::vector<ByteMessage>& sent, const std::vector<ByteMessage>& received) {
+            world.swap(sent, received);
+          },
+          world.hosts()};
 }
 
 Metadata metadata_of(Training& training, const std::string& config) {

@@ -1,50 +1,53 @@
-// Snapshots of a training run in the memory of its host, from which the next start of the run can continue. A snapshot has
+// Snapshots of a training run in the memory of its hosts, from which the next start of the run can continue. A snapshot has
 // the contents of a checkpoint. Instead of writing files, each rank copies its parts into memory that the keeper of the host
-// also holds (src/base/keeper/).
+// also holds (src/base/keeper/). On several hosts, a second copy is on another host (buddies.hpp).
 //
-//   step N ─ copy the parts, with checksums ─ step N+1 …        no message, no system call, no collective
+//   step N ─ copy the parts, with checksums ─ step N+1 …        on one host: no message, no system call, no collective
+//                └─ send what the buddy lacks ─┘                 on several hosts: one message per rank
 //
 // Cost: one copy of the state per snapshot, divided among the ranks; memory for two copies. Both generations of a rank have
-// the same size in every step, because the parts of a rank never change.
+// the same size in every step, because the parts of a rank never change. On several hosts: twice the copies and the memory,
+// and each host sends the bytes that no other host has.
+//
+// Two generations are enough (kept.hpp) because a rank goes on to the next step only after its buddy's copy is complete.
 #pragma once
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "parallel/state/checkpoint.hpp"
+#include "parallel/state/snapshot_image.hpp"
 #include "src/base/keeper/keeper.hpp"
 
 namespace chorale {
 
+// The images of a rank: first that of its own parts, and then those of the ranks whose buddy it is.
+struct SnapshotPlan {
+  std::vector<ImagePlan> images;
+  int buddy = -1;  // the rank that keeps a copy of the first image; −1: none
+
+  std::int64_t memory_bytes() const;  // of both generations of all images on this rank
+};
+// Collective. `state`: this rank's whole state, including copies (resume.hpp).
+SnapshotPlan snapshot_plan(const std::vector<StateTensor>& state, const Peers& peers);
+
 class Snapshots {
  public:
-  // Not collective. Allocates the memory, and gives it to the keeper. `mine`: the parts that this rank saves, as for
-  // save_checkpoint. Throws an error if the memory cannot be allocated, or if the keeper does not take it.
-  Snapshots(const std::vector<StateTensor>& mine, KeeperLine& keeper, std::int64_t start, const Peers& peers);
-  ~Snapshots();
-  Snapshots(const Snapshots&) = delete;
-  Snapshots& operator=(const Snapshots&) = delete;
+  // Not collective. Allocates the memory, and gives it to the keeper. Throws an error if the memory cannot be allocated, or
+  // if the keeper does not take it.
+  Snapshots(const SnapshotPlan& plan, const std::vector<StateTensor>& state, KeeperLine& keeper, std::int64_t start,
+            const Peers& peers);
 
-  void take(const std::vector<StateTensor>& mine, const Metadata& metadata);  // after a step; not collective
-  std::int64_t bytes() const { return bytes_; }                               // of this rank's parts in one generation
-
-  static std::int64_t bytes_of(const std::vector<StateTensor>& mine);  // of both generations on this rank
+  void take(const std::vector<StateTensor>& state, const Metadata& metadata);  // after a step; collective on several hosts
+  std::int64_t bytes() const { return images_[0].plan().bytes(); }             // of this rank's parts in one generation
+  // The bytes that this rank sends to its buddy in each snapshot.
+  std::int64_t sent_bytes() const { return buddy_ < 0 ? 0 : images_[0].plan().sent_bytes(); }
 
  private:
-  struct Generation {
-    KeptFiles files;
-    std::span<std::byte> info, image;
-  };
-  static Generation new_generation(const std::string& name, std::size_t info_bytes, std::size_t image_bytes);
-
-  std::string begin_;
-  std::vector<std::size_t> order_;  // for each tensor to save, its index in the manifest
-  std::size_t header_bytes_ = 0;
-  std::int64_t bytes_ = 0;
-  std::uint32_t begin_checksum_ = 0;
-  std::array<Generation, kept_generations> generations_;
-  std::size_t next_ = 0;
+  const Peers peers_;
+  int buddy_;
+  std::vector<SnapshotImage> images_;
+  std::vector<std::vector<std::size_t>> sources_;  // for each piece of each image, its index in the state
 };
 
 // Collective. Opens the newest snapshot that is complete and undamaged, and not older than `oldest`. Returns nullopt if

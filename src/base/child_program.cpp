@@ -54,7 +54,9 @@ std::vector<std::string> own_environment() {
   return all;
 }
 
-ChildEnd run_to_the_end(const ChildProgram& program, Clock& clock, const std::function<void(int pid)>& meanwhile) {
+std::string own_executable() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+StartedChild start_child(const ChildProgram& program) {
   std::vector<char*> words = pointers(program.words), environment = pointers(program.environment);
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -74,19 +76,31 @@ ChildEnd run_to_the_end(const ChildProgram& program, Clock& clock, const std::fu
   }
   writes = Descriptor();
   int why = 0;
-  const bool failed = read(reads.get(), &why, sizeof why) == sizeof why;  // the pipe closes when the program starts
+  if (read(reads.get(), &why, sizeof why) != sizeof why) return {.pid = child};  // the pipe closes when the program starts
+  waitpid(child, nullptr, 0);
+  return {.trouble = std::strerror(why)};
+}
+
+std::optional<int> code_if_ended(int pid, const std::string& name) {
   int status = 0;
-  pid_t ended = 0;
-  while ((ended = waitpid(child, &status, WNOHANG)) == 0) {
-    meanwhile(child);
-    clock.sleep(0.02);
-  }
-  if (failed) return {.trouble = std::strerror(why)};
+  const pid_t ended = waitpid(pid, &status, WNOHANG);
+  if (ended == 0) return std::nullopt;
   if (ended < 0)
     throw Error(Exit::runtime, "the exit status of a child process is unknown",
-                fmt::format("{}: waitpid: {}", program.words[0], std::strerror(errno)),
+                fmt::format("{}: waitpid: {}", name, std::strerror(errno)),
                 "SIGCHLD must not be ignored when this program starts");
-  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+ChildEnd run_to_the_end(const ChildProgram& program, Clock& clock, const std::function<void(int pid)>& meanwhile) {
+  const StartedChild child = start_child(program);
+  if (child.pid < 0) return {.trouble = child.trouble};
+  std::optional<int> code;
+  while (!(code = code_if_ended(child.pid, program.words[0]))) {
+    meanwhile(child.pid);
+    clock.sleep(0.02);
+  }
+  return {.code = *code};
 }
 
 }  // namespace chorale

@@ -6,6 +6,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,15 @@ struct ChildProgram {
 };
 
 std::vector<std::string> own_environment();
+std::string own_executable();  // its path; to be asked early, because a new build can replace the file
+
+struct StartedChild {
+  int pid = -1;
+  std::string trouble;  // why it could not be started; "" if it was started
+};
+StartedChild start_child(const ChildProgram& program);
+// Returns the exit code of a child, or 128 plus the number of the signal that ended it. Returns nullopt while it runs.
+std::optional<int> code_if_ended(int pid, const std::string& name);
 
 struct ChildEnd {
   int code = 0;         // exit code of the child, or 128 plus the number of the signal that ended the child

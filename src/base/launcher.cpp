@@ -32,15 +32,30 @@ std::string RankHosts::host_file() const {
 std::vector<std::string> Launcher::command(std::int64_t ranks, const std::vector<std::string>& program,
                                            const RankHosts& where) const {
   std::vector<std::string> words = words_, hosts;
-  for (const auto& [host, share] : where.hosts) hosts.push_back(fmt::format("{}:{}", host, share));
   const bool is_open_mpi = mpi::library_name().find("Open MPI") != std::string::npos;
+  // In a job of Slurm, Open MPI takes the order and the slots of the hosts from the job, unless ranks are mapped one by one.
+  for (const auto& [host, share] : where.hosts)
+    if (is_open_mpi)
+      hosts.insert(hosts.end(), static_cast<std::size_t>(share), host);
+    else
+      hosts.push_back(fmt::format("{}:{}", host, share));
   if (!hosts.empty() && reads_host_file())
     words.emplace_back("--distribution=arbitrary");  // srun passes on all variables
   else if (!hosts.empty())
     words.insert(words.end(), {is_open_mpi ? "--host" : "-hosts", join(hosts, ",")});
+  if (!hosts.empty() && is_open_mpi && !reads_host_file()) words.insert(words.end(), {"--map-by", "seq:OVERSUBSCRIBE"});
   if (!hosts.empty() && is_open_mpi && !reads_host_file())  // MPICH and Intel MPI pass on all variables
     for (const std::string& name : where.variables) words.insert(words.end(), {"-x", name});
   words.insert(words.end(), {"-n", fmt::format("{}", ranks)});
+  words.insert(words.end(), program.begin(), program.end());
+  return words;
+}
+
+std::vector<std::string> Launcher::command_on(const std::string& host, const std::vector<std::string>& program,
+                                              const std::vector<std::string>& variables) const {
+  if (!reads_host_file()) return command(1, program, {.hosts = {{host, 1}}, .variables = variables});
+  std::vector<std::string> words = words_;
+  words.insert(words.end(), {"--nodes=1", "--nodelist=" + host, "--ntasks=1"});
   words.insert(words.end(), program.begin(), program.end());
   return words;
 }

@@ -10,7 +10,7 @@
 //
 // The three families of launchers take the hosts of the ranks in different ways. Ranks fill the hosts in the given order:
 //
-//   Open MPI     --host n0:2,n1:1 -x NAME      MPICH, Intel MPI     -hosts n0:2,n1:1
+//   Open MPI     --host n0,n0,n1 --map-by seq:OVERSUBSCRIBE -x NAME      MPICH, Intel MPI     -hosts n0:2,n1:1
 //   srun         --distribution=arbitrary      reads the host of each rank from the file that SLURM_HOSTFILE names
 #pragma once
 #include <filesystem>
@@ -39,6 +39,10 @@ class Launcher {
   std::vector<std::string> command(std::int64_t ranks, const std::vector<std::string>& program,
                                    const RankHosts& where = {}) const;
   bool reads_host_file() const;  // whether this is srun, which needs RankHosts::host_file
+
+  // The command that starts one process on one host, besides the ranks.
+  std::vector<std::string> command_on(const std::string& host, const std::vector<std::string>& program,
+                                      const std::vector<std::string>& variables) const;
 
   // Runs a command until it ends. Returns the exit code of the command, or 128 plus the number of the signal that ended the
   // command. Writes the command's stdout to the file `output` and its stderr to `errors`; an empty path: where this

@@ -34,6 +34,6 @@ TEST_CASE("a launcher gets the hosts of the ranks in its own words") {
   };
   CHECK(command("srun --mpi=pmix") == "srun --mpi=pmix --distribution=arbitrary -n 3 program word ");
   const std::string other = command("/opt/mpi/bin/mpirun -v");
-  CHECK((other == "/opt/mpi/bin/mpirun -v --host n0:2,n1:1 -x CHORALE_KEEPER -n 3 program word " ||
+  CHECK((other == "/opt/mpi/bin/mpirun -v --host n0,n0,n1 --map-by seq:OVERSUBSCRIBE -x CHORALE_KEEPER -n 3 program word " ||
          other == "/opt/mpi/bin/mpirun -v -hosts n0:2,n1:1 -n 3 program word "));
 }

@@ -90,8 +90,8 @@ class CommandLine(unittest.TestCase):
         self.assertTrue(overview.stdout.startswith("example: make run "), overview.stdout)
         names = re.findall(r"(?m)^  (\w+) ", overview.stdout)
         self.assertEqual(sorted(names), ["bench", "compare", "completion", "data", "explain", "export", "generate", "info",
-                                         "kernels", "launch", "man", "plan", "prove", "report", "resize", "show", "train",
-                                         "tune", "verify", "watch"])
+                                         "keep", "kernels", "launch", "man", "plan", "prove", "report", "resize", "show",
+                                         "train", "tune", "verify", "watch"])
         with tempfile.TemporaryDirectory() as folder:
             run = start([chorale, "train", "--preset", "tiny", "--train-iters", "2", "--run-dir", f"{folder}/runs"])
             self.assertEqual(run.returncode, 0, run.stderr)
@@ -108,7 +108,7 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(label, "example")
                 if name in ("compare", "verify") and not thorough:  # compare_test.py and a test below cover these two
                     continue
-                if name == "resize":  # needs a launch that runs; launch_test.py covers it
+                if name in ("keep", "resize"):  # they need a launch that runs; launch_test.py covers them
                     continue
                 words = example.replace("build/chorale", os.path.abspath(chorale)).split()
                 words = [*launch, *words[1:]] if words[0] == "mpirun" else words

@@ -59,12 +59,12 @@ class LaunchCase(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def launch(self, *options, layout="dp2.tp2.z1", slots=4, interval=1, program=model, **environment):
+    def launch(self, *options, layout="dp2.tp2.z1", slots=4, interval=1, program=model, before=(), **environment):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
         self.output = open(f"{self.folder.name}/output", "w+")
         self.addCleanup(self.output.close)
         number = [] if slots is None else ["--ranks", str(slots)]
-        job = spawn([chorale, "launch", *number, "--run-dir", self.folder.name, *options, "--", "train", *program,
+        job = spawn([*before, chorale, "launch", *number, "--run-dir", self.folder.name, *options, "--", "train", *program,
                      *(["--layout", layout] if layout else []), "--save-interval", str(interval)],
                     stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output, env={**kept, **environment})
         self.addCleanup(alive.end, job.pid)

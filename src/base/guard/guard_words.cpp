@@ -153,6 +153,7 @@ std::string to_text(const GuardWords& words, int indent) {
   if (words.verdict) json["verdict"] = json_of(*words.verdict);
   if (!words.ends.empty()) json["ends"] = words.ends;
   if (!words.holds.empty()) json["holds"] = words.holds;
+  if (words.kept) json["kept"] = *words.kept;
   for (const SeenRank& rank : words.ranks) json["ranks"].push_back(json_of(rank));
   return json.dump(indent, ' ', true, Json::error_handler_t::replace);
 }
@@ -172,6 +173,7 @@ GuardWords guard_words_in(const std::string& text) try {
   if (json.contains("verdict")) words.verdict = verdict_in(json["verdict"]);
   words.ends = json.value("ends", "");
   words.holds = json.value("holds", std::vector<int>());
+  if (json.contains("kept")) words.kept = json["kept"].get<std::string>();
   for (const Json& rank : json.value("ranks", Json::array())) words.ranks.push_back(rank_in(rank));
   return words;
 } catch (const Json::exception& error) {

@@ -6,6 +6,7 @@
 //   {"host": "n1", "ranks": [{"rank": 2, "calls": [{…}, …], …}, …]}       the reply
 //   {"host": "n1", "lost": "error: rank 2 …", "code": 4, "verdict": {"kind": "died", "rank": 2, …}, "ranks": […]}
 //                                               the run cannot go on; also the file of a dump
+//   {"host": "n1", "kept": "1 0 4 16 17\n…"}    twice a second, from a keeper to the supervisor of a launch
 //   {"host": "login", "ends": "soon"}           from a supervisor: ask the ranks to end. "ends": "now" kills them
 #pragma once
 #include <optional>
@@ -32,6 +33,7 @@ struct GuardWords {
   std::optional<Verdict> verdict = {};               // the same for programs; only together with `lost`
   std::string ends = "";                             // "soon" or "now", from the supervisor of this run
   std::vector<int> holds = {};                       // the ranks of this host, for a supervisor
+  std::optional<std::string> kept = {};              // from a keeper: the snapshots that it holds (keeper.hpp)
   std::vector<SeenRank> ranks = {};
 };
 

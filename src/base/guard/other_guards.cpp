@@ -98,6 +98,10 @@ void OtherGuards::say(const GuardWords& words) {
     if (guard.trusted && !guard.ended) say(guard, words);
 }
 
+void OtherGuards::close(const std::string& host) {
+  for (Guard& guard : guards_) guard.ended |= guard.words.host == host;
+}
+
 void OtherGuards::wait(double seconds) {
   for (Guard& guard : guards_) guard.silent += seconds;
 }

@@ -44,8 +44,9 @@ class OtherGuards {
   const std::list<Guard>& guards() const { return guards_; }
   void add_to(std::vector<pollfd>& files) const;
   void say(Guard& guard, const GuardWords& words) { guard.out += to_text(words) + "\n"; }
-  void say(const GuardWords& words);  // sends a message to all connected guards
-  void wait(double seconds);          // adds this time to the silence of every guard
+  void say(const GuardWords& words);    // sends a message to all connected guards
+  void close(const std::string& host);  // closes the connections to the guards of a host
+  void wait(double seconds);            // adds this time to the silence of every guard
   bool has_said_all() const;
   std::vector<Message> move();  // sends and receives as much as possible without waiting
 

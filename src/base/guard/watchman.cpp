@@ -102,10 +102,12 @@ void Watchman::hear_supervisor() {
     if (words.ends == "soon") ranks_.ask_to_end();
     if (words.ends == "now") ranks_.end();
   }
-  const bool gone = std::ranges::any_of(supervisor_.guards(), &OtherGuards::Guard::ended);
-  if (!gone || lost_at_ >= 0) return;
+  // The supervisor says something twice a second.
+  const auto is_gone = [this](const OtherGuards::Guard& line) { return line.ended || line.silent >= look_.any; };
+  if (lost_at_ >= 0 || std::ranges::none_of(supervisor_.guards(), is_gone)) return;
   orphaned_ = true;
-  explain(fmt::format("error: the supervisor of the ranks on {} is gone\n  these ranks end too\n  start `chorale launch` "
+  explain(fmt::format("error: the supervisor of the ranks on {} is gone, or the link to it\n  these ranks end too\n  start "
+                      "`chorale launch` "
                       "again, with --load and the folder of the checkpoints\n",
                       host_name()),
           {.kind = VerdictKind::launcher_gone, .host = host_name()});
@@ -151,6 +153,7 @@ void Watchman::look() {
   if (judges_) judge_progress(all, passed);
   if (judges_ || judged) warn_of_late_ranks(all, passed);
   others_.wait(passed);
+  supervisor_.wait(passed);
   if (lost_at_ < 0) judge_silence();
 }
 

@@ -16,8 +16,13 @@
 #include <map>
 #include <set>
 
+#include <chorale/clock.hpp>
 #include "src/base/abstract_socket.hpp"
+#include "src/base/error.hpp"
+#include "src/base/guard/other_guards.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
+#include "src/base/wait.hpp"
 
 namespace chorale {
 namespace {
@@ -26,17 +31,47 @@ std::string socket_name(const std::string& name) { return fmt::format("chorale-k
 
 Descriptor new_socket() { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
+// Returns no socket if the name is taken.
+Descriptor listening_socket(const std::string& name) {
+  const AbstractAddress address(socket_name(name));
+  Descriptor listening = new_socket();
+  if (!listening || bind(listening.get(), address.get(), address.length()) != 0 || listen(listening.get(), 4096) != 0)
+    return {};
+  fcntl(listening.get(), F_SETFL, O_NONBLOCK);
+  return listening;
+}
+
+void prepare_process() {
+  prctl(PR_SET_NAME, "chorale-keeper");
+  for (const int ignored : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) std::signal(ignored, SIG_IGN);
+  rlimit files{};  // each rank of each start needs four
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
 // The loop of the keeper process.
 class KeeperLoop {
  public:
-  explicit KeeperLoop(Descriptor listening) : listening_(std::move(listening)) {}
+  explicit KeeperLoop(Descriptor listening) : listening_(std::move(listening)), supervisor_(clock_) {}
+  KeeperLoop(Descriptor listening, std::string host, const std::string& supervisor) : KeeperLoop(std::move(listening)) {
+    host_ = std::move(host);
+    supervisor_.join(supervisor);
+    if (!supervisor_.any())
+      throw Error(Exit::runtime, "the supervisor of the launch cannot be reached", fmt::format("from {}", host_name()),
+                  "check the network between the hosts");
+  }
 
-  [[noreturn]] void run() {
-    for (;;) {
+  // Returns when the supervisor is gone, if it is on another host; otherwise never.
+  void run() {
+    for (double looked = clock_.seconds();;) {
       std::vector<pollfd> files{{listening_.get(), POLLIN, 0}};
       for (const Descriptor& line : lines_) files.push_back({line.get(), POLLIN, 0});
-      constexpr int look_milliseconds = 1000;
+      supervisor_.add_to(files);
+      constexpr int look_milliseconds = 500;
       poll(files.data(), files.size(), look_milliseconds);
+      if (supervisor_.any() && !hear_supervisor(clock_.seconds() - std::exchange(looked, clock_.seconds()))) return;
       if (Descriptor line{accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)}; line && is_own_user(line.get()))
         lines_.push_back(std::move(line));
       std::erase_if(lines_, [this](const Descriptor& line) { return !hear(line.get()); });
@@ -57,6 +92,28 @@ class KeeperLoop {
     }
   }
 
+  // Sends the list to the supervisor twice a second. Returns false if the supervisor is gone.
+  bool hear_supervisor(double passed) {
+    constexpr double longest_pause = 2;  // if this process was not scheduled for longer, the supervisor is not at fault
+    said_ += passed;
+    if (said_ >= 0.5) {
+      said_ = 0;
+      supervisor_.say({.host = host_, .kept = list()});
+    }
+    supervisor_.move();
+    supervisor_.wait(std::min(passed, longest_pause));
+    const OtherGuards::Guard& line = supervisor_.guards().front();
+    const double limit = time_limit(60);
+    return !line.ended && (limit <= 0 || line.silent < limit);
+  }
+
+  std::string list() const {
+    std::string text;
+    for (const KeptRank& one : ranks())
+      if (const std::string words = to_text(one) + "\n"; text.size() + words.size() < longest_message) text += words;
+    return text;
+  }
+
   void answer(int line, PassedFiles& message) {
     long long start = 0;
     int rank = 0, size = 0;
@@ -75,25 +132,21 @@ class KeeperLoop {
         for (const KeptFiles& one : kept->second.files) files.insert(files.end(), {one.info.get(), one.image.get()});
       send_files(line, files.empty() ? "none" : "given", files);
     } else if (message.text == "list") {
-      std::string text = "list\n";
-      for (const KeptRank& one : ranks())
-        if (const std::string words =
-                fmt::format("{} {} {} {} {}\n", one.start, one.rank, one.size, one.steps[0], one.steps[1]);
-            text.size() + words.size() <= longest_message)
-          text += words;
-      send_files(line, text);
+      const std::string text = list();
+      send_files(line, text.empty() ? "\n" : text);
     } else {
       send_files(line, "refused");  // for example if this process has too few descriptors for the files
     }
   }
 
-  // Keeps this start, and the start with the newest complete step. Starts that ended before their first snapshot would
-  // otherwise each take memory for two.
+  // Keeps this start, and all starts that can have the newest step of all hosts. Starts that ended before their first
+  // snapshot would otherwise each take memory for two.
   void drop_all_but(std::int64_t start) {
-    const std::vector<KeptStep> complete = complete_steps(ranks());
-    std::erase_if(kept_, [&](const auto& one) {
-      return one.first.first != start && (complete.empty() || one.first.first != complete[0].start);
-    });
+    drop_earlier_starts();
+    std::set<std::int64_t> useful{start};
+    for (const KeptRank& one : ranks())
+      if (one.steps[0] >= 0 || one.steps[1] >= 0) useful.insert(one.start);
+    std::erase_if(kept_, [&](const auto& one) { return !useful.contains(one.first.first); });
   }
 
   std::vector<KeptRank> ranks() const {
@@ -107,17 +160,21 @@ class KeeperLoop {
   }
 
   void drop_earlier_starts() {
-    if (kept_.empty() || kept_.begin()->first.first == kept_.rbegin()->first.first) return;
-    std::int64_t newest = 0;
-    for (const KeptStep& step : complete_steps(ranks())) newest = std::max(newest, step.start);
-    std::erase_if(kept_, [&](const auto& one) { return one.first.first < newest; });
+    for (const KeptRank& one : ranks())
+      if (one.steps[0] >= 0 && one.steps[1] >= 0) settled_ = std::max(settled_, one.start);
+    std::erase_if(kept_, [this](const auto& one) { return one.first.first < settled_; });
   }
 
   struct Kept {
     int size = 1;
     Files files;
   };
+  SystemClock clock_;
   Descriptor listening_;
+  OtherGuards supervisor_;
+  std::string host_;
+  double said_ = 1;           // seconds since the latest message to the supervisor
+  std::int64_t settled_ = 0;  // the newest start of which all ranks have kept a step
   std::list<Descriptor> lines_;
   std::map<std::pair<std::int64_t, int>, Kept> kept_;  // by start and rank
 };
@@ -130,47 +187,63 @@ std::int64_t kept_step(int info) {
   return head.step;
 }
 
-std::vector<KeptStep> complete_steps(const std::vector<KeptRank>& ranks) {
-  std::map<std::int64_t, std::vector<const KeptRank*>> starts;
-  for (const KeptRank& one : ranks) starts[one.start].push_back(&one);
-  std::vector<KeptStep> complete;
-  for (const auto& [start, members] : starts) {
-    std::set<int> numbers;
-    for (const KeptRank* one : members) numbers.insert(one->rank);
-    if (std::ssize(numbers) != members[0]->size) continue;
-    for (const std::int64_t step : members[0]->steps)
-      if (step >= 0 &&
-          std::ranges::all_of(members, [&](const KeptRank* one) { return std::ranges::count(one->steps, step) > 0; }))
-        complete.push_back({start, step, members[0]->size});
+std::string to_text(const KeptRank& rank) {
+  return fmt::format("{} {} {} {} {}", rank.start, rank.rank, rank.size, rank.steps[0], rank.steps[1]);
+}
+
+std::vector<KeptRank> kept_ranks_in(const std::string& lines) {
+  std::vector<KeptRank> ranks;
+  for (const std::string& line : split(lines, '\n')) {
+    long long start = 0, first = 0, second = 0;
+    int rank = 0, size = 0;
+    if (std::sscanf(line.c_str(), "%lld %d %d %lld %lld", &start, &rank, &size, &first, &second) == 5)
+      ranks.push_back({start, rank, size, {first, second}});
   }
+  return ranks;
+}
+
+std::vector<KeptStep> complete_steps(const std::vector<KeptRank>& ranks) {
+  struct Kept {
+    int size = 0;
+    std::set<int> ranks;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, Kept> steps;  // by start and step
+  for (const KeptRank& one : ranks)
+    for (const std::int64_t step : one.steps) {
+      if (step < 0) continue;
+      Kept& kept = steps[{one.start, step}];
+      kept.size = one.size;
+      kept.ranks.insert(one.rank);
+    }
+  std::vector<KeptStep> complete;
+  for (const auto& [where, kept] : steps)
+    if (std::ssize(kept.ranks) == kept.size) complete.push_back({where.first, where.second, kept.size});
   std::ranges::sort(complete, [](const KeptStep& a, const KeptStep& b) {
     return std::pair(a.step, a.start) > std::pair(b.step, b.start);
   });
   return complete;
 }
 
+void Keeper::keep(const std::string& name, const std::string& host, const std::string& supervisor) {
+  Descriptor listening = listening_socket(name);
+  if (!listening) return;
+  prepare_process();
+  KeeperLoop(std::move(listening), host, supervisor).run();
+}
+
 pid_t Keeper::start(const std::string& name) {
-  const AbstractAddress address(socket_name(name));
-  Descriptor listening = new_socket();
-  if (!listening || bind(listening.get(), address.get(), address.length()) != 0 || listen(listening.get(), 4096) != 0)
-    return -1;
-  fcntl(listening.get(), F_SETFL, O_NONBLOCK);
+  Descriptor listening = listening_socket(name);
+  if (!listening) return -1;
   std::fflush(nullptr);
   const pid_t parent = getpid(), child = fork();
   if (child != 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
   setpgid(0, 0);
-  prctl(PR_SET_NAME, "chorale-keeper");
-  for (const int ignored : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) std::signal(ignored, SIG_IGN);
   constexpr int kept = 3;
   dup2(listening.release(), kept);
   close_range(kept + 1, ~0u, 0);
-  rlimit files{};  // each rank of each start needs four
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
+  prepare_process();
   try {
     KeeperLoop{Descriptor(kept)}.run();
   } catch (const std::exception&) {}
@@ -201,17 +274,7 @@ bool KeeperLine::keep(const KeptRank& rank, const std::array<KeptFiles, kept_gen
   return ask(fmt::format("keep {} {} {}", rank.start, rank.rank, rank.size), numbers).text == "kept";
 }
 
-std::vector<KeptRank> KeeperLine::list() {
-  std::vector<KeptRank> ranks;
-  const std::string text = ask("list").text;
-  for (const std::string& line : split(text, '\n')) {
-    long long start = 0, first = 0, second = 0;
-    int rank = 0, size = 0;
-    if (std::sscanf(line.c_str(), "%lld %d %d %lld %lld", &start, &rank, &size, &first, &second) == 5)
-      ranks.push_back({start, rank, size, {first, second}});
-  }
-  return ranks;
-}
+std::vector<KeptRank> KeeperLine::list() { return kept_ranks_in(ask("list").text); }
 
 std::array<KeptFiles, kept_generations> KeeperLine::take(std::int64_t start, int rank) {
   std::array<KeptFiles, kept_generations> taken;

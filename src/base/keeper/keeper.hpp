@@ -2,11 +2,15 @@
 // never reads the state itself. It is started by the supervisor of a launch, and ends with the supervisor, which frees the
 // memory of all snapshots. Its socket has an abstract name that contains the launch and the user.
 //
-//   supervisor ── forks ──▶ keeper ◀── "keep START RANK SIZE" + 4 files ── each rank of a start
+//   supervisor ── starts ─▶ keeper ◀── "keep START RANK SIZE" + 4 files ── each rank of a start
 //        └── "list" ────────▶   │
 //                               └──── "list", "give START RANK" + 4 files ──▶ the ranks of the next start
 //
-// Snapshots of earlier starts are dropped as soon as all ranks of a later start have kept the same step.
+// On this host, the supervisor forks the keeper. On other hosts, a launcher starts it (`chorale keep`), and it sends its
+// list to the supervisor over TCP, like a guard (guard_words.hpp).
+//
+// Snapshots of earlier starts are dropped as soon as a rank of a later start has kept two steps: by then, all ranks on all
+// hosts have kept the first of them.
 #pragma once
 #include <sys/types.h>
 
@@ -35,12 +39,17 @@ struct KeptStep {
   std::int64_t start = 0, step = 0;
   int size = 1;
 };
-std::vector<KeptStep> complete_steps(const std::vector<KeptRank>& ranks);
+std::vector<KeptStep> complete_steps(const std::vector<KeptRank>& ranks);  // keepers of several hosts can hold one rank
+std::string to_text(const KeptRank& rank);                                 // one line
+std::vector<KeptRank> kept_ranks_in(const std::string& lines);
 
 class Keeper {
  public:
   // Starts the process. Returns its PID, or −1 if it cannot be started. It is killed when this process ends.
   static pid_t start(const std::string& name);
+  // Keeps in this process, until the supervisor is gone. `host`: the supervisor's name for this host. `supervisor`: its
+  // invitation (other_guards.hpp). Returns at once if there is a keeper already, because the host has two names.
+  static void keep(const std::string& name, const std::string& host, const std::string& supervisor);
 };
 
 // A connection to the keeper of this host.

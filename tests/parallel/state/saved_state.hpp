@@ -1,8 +1,11 @@
 // A small state that can be distributed over any number of ranks. Each element is a function of the tensor's number, the
 // element's index in the full tensor, and the step.
 #pragma once
+#include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "parallel/state/checkpoint.hpp"
@@ -114,19 +117,44 @@ inline KnownState whole_state() {
 // Exchanges strings between ranks that run as threads.
 class Exchange {
  public:
-  explicit Exchange(int size) : texts_(static_cast<std::size_t>(size)), meet_(size) {}
+  explicit Exchange(int size, std::vector<int> hosts = {})
+      : hosts_(std::move(hosts)), texts_(static_cast<std::size_t>(size)), sent_(texts_.size()), meet_(size) {}
   Peers peers(int rank) {
-    return {rank, static_cast<int>(texts_.size()), [this, rank](std::string mine) {
-              texts_[static_cast<std::size_t>(rank)] = std::move(mine);
-              meet_.arrive_and_wait();
-              std::vector<std::string> all = texts_;
-              meet_.arrive_and_wait();
-              return all;
-            }};
+    return {.rank = rank,
+            .size = static_cast<int>(texts_.size()),
+            .exchange =
+                [this, rank](std::string mine) {
+                  texts_[static_cast<std::size_t>(rank)] = std::move(mine);
+                  meet_.arrive_and_wait();
+                  std::vector<std::string> all = texts_;
+                  meet_.arrive_and_wait();
+                  return all;
+                },
+            .swap = [this, rank](const auto& sent, const auto& received) { swap(rank, sent, received); },
+            .hosts = hosts_};
   }
+  std::int64_t crossing() const { return crossing_; }  // bytes of all messages so far
 
  private:
+  void swap(int rank, const std::vector<ByteMessage>& sent, const std::vector<ByteMessage>& received) {
+    sent_[static_cast<std::size_t>(rank)] = sent;
+    meet_.arrive_and_wait();
+    std::map<int, std::size_t> next;  // for each sender, the index of its next message in its list
+    for (const ByteMessage& message : received) {
+      const std::vector<ByteMessage>& theirs = sent_.at(static_cast<std::size_t>(message.rank));
+      std::size_t& at = next[message.rank];
+      while (theirs.at(at).rank != rank) ++at;
+      if (theirs[at].bytes.size() != message.bytes.size()) throw std::logic_error("the sizes of a message differ");
+      std::ranges::copy(theirs[at++].bytes, message.bytes.begin());
+      crossing_ += static_cast<std::int64_t>(message.bytes.size());
+    }
+    meet_.arrive_and_wait();
+  }
+
+  std::vector<int> hosts_;
   std::vector<std::string> texts_;
+  std::vector<std::vector<ByteMessage>> sent_;
+  std::atomic<std::int64_t> crossing_ = 0;
   std::barrier<> meet_;
 };
 

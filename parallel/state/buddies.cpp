@@ -1,0 +1,75 @@
+#include "parallel/state/buddies.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "src/base/text.hpp"
+
+namespace chorale {
+
+std::string name_of_part(const StateTensor& tensor) {
+  const Part part = resolved(tensor.part, tensor.shape);
+  const Shard& shard = part.shard;
+  return fmt::format("{}[{},{},{},{},{}]", tensor.name, shard.dim, shard.first, shard.length, part.first, part.count);
+}
+
+std::vector<HeldPart> held_parts(const std::vector<StateTensor>& state) {
+  std::vector<HeldPart> parts;
+  for (const StateTensor& tensor : state) parts.push_back({name_of_part(tensor), tensor.data.bytes(), tensor.copy.empty()});
+  return parts;
+}
+
+std::string text_of(const std::vector<HeldPart>& parts) {
+  std::string text;
+  for (const HeldPart& part : parts) text += fmt::format("{} {} {}\n", part.bytes, part.saved ? 1 : 0, part.name);
+  return text;
+}
+
+std::vector<HeldPart> held_parts_in(const std::string& text) {
+  std::vector<HeldPart> parts;
+  for (const std::string& line : split(text, '\n')) {
+    if (line.empty()) continue;
+    char* after = nullptr;
+    const std::int64_t bytes = std::strtoll(line.c_str(), &after, 10);
+    const bool saved = std::strtol(after, &after, 10) != 0;
+    parts.push_back({after + 1, bytes, saved});
+  }
+  return parts;
+}
+
+std::vector<int> buddies_of(const std::vector<int>& hosts, const std::vector<std::vector<HeldPart>>& parts) {
+  const std::set<int> all_hosts(hosts.begin(), hosts.end());
+  const auto size = static_cast<int>(hosts.size()), host_count = static_cast<int>(all_hosts.size());
+  const auto host_of = [&](int rank) { return hosts[static_cast<std::size_t>(rank)]; };
+  const auto place_of = [&](int host) { return static_cast<int>(std::distance(all_hosts.begin(), all_hosts.find(host))); };
+  std::map<std::string, std::vector<int>> holders;
+  for (int rank = 0; rank < size; ++rank)
+    for (const HeldPart& part : parts[static_cast<std::size_t>(rank)]) holders[part.name].push_back(rank);
+  std::vector<int> buddies(hosts.size(), -1);
+  std::vector<std::int64_t> load(hosts.size());  // the bytes of which each rank is buddy
+  for (int rank = 0; host_count > 1 && rank < size; ++rank) {
+    std::vector<std::int64_t> held(hosts.size());
+    std::int64_t bytes = 0;
+    for (const HeldPart& part : parts[static_cast<std::size_t>(rank)]) {
+      if (!part.saved) continue;
+      bytes += part.bytes;
+      for (const int other : holders[part.name]) held[static_cast<std::size_t>(other)] += part.bytes;
+    }
+    const auto worth = [&](int other) {  // the smallest is best
+      const int away = (place_of(host_of(other)) - place_of(host_of(rank)) + host_count) % host_count;
+      return std::tuple(-held[static_cast<std::size_t>(other)], away, load[static_cast<std::size_t>(other)], other);
+    };
+    int& buddy = buddies[static_cast<std::size_t>(rank)];
+    for (int other = 0; other < size; ++other)
+      if (host_of(other) != host_of(rank) && (buddy < 0 || worth(other) < worth(buddy))) buddy = other;
+    load[static_cast<std::size_t>(buddy)] += bytes;
+  }
+  return buddies;
+}
+
+}  // namespace chorale
