@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
+#include "src/base/abstract_socket.hpp"
 #include "tests/catch.hpp"
+#include "tests/device.hpp"
 
 namespace chorale::test {
 namespace {
@@ -110,12 +113,40 @@ TEST_CASE("a keeper is reached by its name only, and a dead one by none") {
   CHECK(!line.keep({1, 0, 1}, {files_with(1, ""), files_with(2, "")}));
 }
 
+TEST_CASE("a keeper of another user is not believed, even under the right name") {
+  if (geteuid() != 0) return skip_case("only root can become another user");
+  const std::string name = fmt::format("test-{}-other", getpid());
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    const AbstractAddress address(fmt::format("chorale-keeper-0-{}", name));
+    const int listening = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    constexpr uid_t nobody = 65534;
+    const bool listens =
+        setuid(nobody) == 0 && bind(listening, address.get(), address.length()) == 0 && listen(listening, 4) == 0;
+    [[maybe_unused]] const auto told = write(ready[1], &listens, 1);
+    pause();
+    _exit(0);
+  }
+  bool listens = false;
+  CHECK((read(ready[0], &listens, 1) == 1 && listens));
+  CHECK(!KeeperLine(name).is_open());
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  for (const int end : ready) close(end);
+}
+
 TEST_CASE("a file that is no snapshot has no step") {
   CHECK(kept_step(-1) == -1);
   CHECK(kept_step(files_with(3, "").image.get()) == -1);
   const Descriptor other(memfd_create("other", 0));
   const std::string noise(sizeof(KeptHead), 'x');
   REQUIRE(pwrite(other.get(), noise.data(), noise.size(), 0) == static_cast<ssize_t>(noise.size()));
+  CHECK(kept_step(other.get()) == -1);
+  KeptHead newer{.magic = KeptHead::format + 1};  // of another version of the program
+  newer.step = 3;
+  REQUIRE(pwrite(other.get(), &newer, sizeof newer, 0) == sizeof newer);
   CHECK(kept_step(other.get()) == -1);
 }
 

@@ -19,7 +19,7 @@ import unittest
 
 import alive
 from long_job import ranks_of
-from programs import chorale, finish, launch, ranks, spawn, start, until
+from programs import chorale, finish, launch, mount_namespace, ranks, spawn, start, until
 from tally import Tally
 
 kills = int(os.environ.get("KILLS", "2"))
@@ -168,6 +168,17 @@ class Deaths(LaunchCase):
                         return pid
         return None
 
+    def heads_of_snapshots(self, job, rank):
+        """Returns the files with the heads of a rank's two generations, as the keeper of a launch holds them."""
+        folder = f"/proc/{self.keeper_of(job)}/fd"
+        return [f"{folder}/{number}" for number in os.listdir(folder)
+                if re.search(rf"chorale-{rank}-\d-info ", os.readlink(f"{folder}/{number}"))]
+
+    @staticmethod
+    def kept_step(head):
+        with open(head, "rb") as info:
+            return int.from_bytes(info.read(16)[8:], "little", signed=True)
+
     def die_while_the_supervisor_is_stopped(self, job, then):
         """Kills a rank in such a way that `then` can change what the next start finds."""
         os.kill(job.pid, signal.SIGSTOP)
@@ -222,8 +233,7 @@ class Deaths(LaunchCase):
                 return next(path for name, path in files.items() if f"chorale-{rank}-{generation}-{kind} " in name)
 
             def step_of(rank, generation):
-                with open(named(rank, generation, "info"), "rb") as info:
-                    return int.from_bytes(info.read(16)[8:], "little", signed=True)
+                return self.kept_step(named(rank, generation, "info"))
 
             common = set.intersection(*({step_of(rank, g) for g in (0, 1)} for rank in range(4)))
             self.damaged = max(common)
@@ -238,6 +248,52 @@ class Deaths(LaunchCase):
         self.require_complete(job, interval=2)
         self.assertIn(f"skipping the snapshot of step {self.damaged}: a snapshot is damaged", self.said())
         self.assertEqual([event["source"] for event in self.events()][1], "memory", self.events())
+
+    @trial
+    def test_a_rank_that_dies_inside_a_snapshot_leaves_the_older_one(self):
+        job = self.launch("--quarantine", "60s", interval=1000)
+        self.until_step(6, job)
+        heads = [os.open(head, os.O_RDONLY) for head in self.heads_of_snapshots(job, 1)]
+        victim, caught = ranks_of(job)[1], False
+        while not caught and job.poll() is None:
+            if any(os.pread(head, 8, 8) == b"\xff" * 8 for head in heads):  # step −1: it is being written
+                os.kill(victim, signal.SIGSTOP)
+                caught = any(os.pread(head, 8, 8) == b"\xff" * 8 for head in heads)
+                os.kill(victim, signal.SIGKILL if caught else signal.SIGCONT)
+        for head in heads:
+            os.close(head)
+        self.assertTrue(caught, self.said())
+        self.require_complete(job, interval=1)
+        died = [event for event in self.events() if event["kind"] == "died"]
+        self.assertEqual([(event["rank"], event["source"]) for event in died], [(1, "memory")], self.events())
+
+    @trial
+    def test_a_rank_that_dies_while_the_last_checkpoint_is_saved(self):
+        job = self.launch("--quarantine", "60s", interval=1000)
+        self.until_step(1, job)
+        victim, partial = ranks_of(job)[0], f"{self.run_folder()}/checkpoints/step-{steps}.partial"
+        while not os.path.exists(partial) and job.poll() is None:
+            pass
+        os.kill(victim, signal.SIGKILL)
+        self.require_complete(job)
+        died = [event for event in self.events() if event["kind"] == "died"]
+        self.assertEqual([event["step"] for event in died], [steps], self.events())
+
+    @trial
+    def test_too_little_memory_for_snapshots_is_refused_before_the_first_step(self):
+        namespace = mount_namespace()
+        if not namespace:
+            self.skipTest("no mount namespaces here")
+        with open("/proc/meminfo") as real, open(f"{self.folder.name}/meminfo", "w") as fake:
+            fake.write(re.sub(r"(?m)^(MemAvailable:) +\d+", r"\1 9000", real.read()))
+        program = [*model, "--memory-limit", "0"]
+        job = self.launch(program=program, before=[
+            *namespace, "bash", "-c", 'mount --bind "$1" /proc/meminfo && shift && exec "$@"', "bash", fake.name])
+        finish(job)
+        self.assertEqual(job.returncode, 2, self.said())
+        self.assertRegex(self.said(), r"error: there is no room for snapshots\n  two snapshots of the ranks on \S+ need "
+                                      r"\S+ MiB; 8.8 MiB is available\n  use --snapshot-interval 0")
+        self.assertEqual(self.step(), 0)
 
     @trial
     def test_without_its_keeper_the_run_goes_on_from_the_disk(self):

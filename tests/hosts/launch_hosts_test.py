@@ -10,7 +10,7 @@ import unittest
 sys.path.append("tests/experiments")
 
 import launch_test  # noqa: E402: found through sys.path
-from launch_test import trial  # noqa: E402
+from launch_test import steps, trial  # noqa: E402
 from programs import chorale, start, until  # noqa: E402
 
 hosts = "experiments/tools/hosts"
@@ -27,10 +27,10 @@ class LostHosts(launch_test.LaunchCase):
             raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
         super().setUpClass()
 
-    def launch_on(self, names, *options, layout="dp4.z1", **environment):
+    def launch_on(self, names, *options, layout="dp4.z1", interval=1000, **environment):
         self.hosts_of_ranks = [word.split(":")[0] for word in names.split(",") for _ in range(int(word.split(":")[1]))]
         count = str(len(set(self.hosts_of_ranks)))
-        return self.launch("--hosts", names, *options, layout=layout, slots=None, interval=1000, program=model,
+        return self.launch("--hosts", names, *options, layout=layout, slots=None, interval=interval, program=model,
                            before=[hosts, "with", count, "none"], **environment)
 
     def ranks(self):
@@ -46,8 +46,9 @@ class LostHosts(launch_test.LaunchCase):
                 continue
         return found
 
-    def processes_beside(self, pid):
-        """Returns the processes on the host of a process, except the host's first process and its `sleep`."""
+    def processes_beside(self, pid, first=False):
+        """Returns the processes on the host of a process, except the host's first process and its `sleep`; or only its first
+        process."""
         found = []
         for entry in os.listdir("/proc"):
             try:
@@ -57,7 +58,8 @@ class LostHosts(launch_test.LaunchCase):
                     continue
             except OSError:
                 continue
-            if not re.search(r"(?m)^NSpid:.*\t1$", text) and not text.startswith("Name:\tsleep\n"):
+            is_first = re.search(r"(?m)^NSpid:.*\t1$", text) is not None
+            if is_first if first else not is_first and not text.startswith("Name:\tsleep\n"):
                 found.append(int(entry))
         return found
 
@@ -67,6 +69,11 @@ class LostHosts(launch_test.LaunchCase):
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+
+    def set_link(self, pid, state):
+        done = subprocess.run(["nsenter", "--target", str(pid), "--net", "ip", "link", "set", "eth0", state],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def resize(self, number):
         return start([chorale, "resize", str(number), self.run_folder()])
@@ -110,13 +117,23 @@ class LostHosts(launch_test.LaunchCase):
     def test_a_cut_link_is_a_lost_host(self):
         job = self.launch_on("n0:1,n1:1,n2:1", "--quarantine", "600s", layout="dp3.z1", CHORALE_TIMEOUT="4")
         self.until_step(4, job)
-        rank = self.ranks()[2]
-        done = subprocess.run(["nsenter", "--target", str(rank), "--net", "ip", "link", "set", "eth0", "down"],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.set_link(self.ranks()[2], "down")
         self.require_complete(job)
         gone = [event for event in self.events() if event["kind"] == "host_gone"]
         self.assertEqual([(event["host"], event["source"]) for event in gone], [("n2", "memory")], self.events())
+
+    @trial
+    def test_a_cut_link_to_the_supervisor_is_noticed_on_both_sides(self):
+        job = self.launch_on("n0:3", "--quarantine", "1s", layout="dp3.z1", CHORALE_TIMEOUT="4", interval=2)
+        self.until_step(4, job)
+        host = self.processes_beside(self.ranks()[0], first=True)[0]
+        self.set_link(host, "down")
+        until(lambda: not self.ranks() or job.poll() is not None, job)  # the ranks end although nobody can reach them
+        until(lambda: "launch: the host n0 is gone" in self.said() or job.poll() is not None, job)
+        self.set_link(host, "up")
+        self.require_complete(job, interval=steps)
+        gone = [event for event in self.events() if event["kind"] == "host_gone"]
+        self.assertEqual([event["host"] for event in gone], ["n0"], self.events())
 
 
 if __name__ == "__main__":

@@ -217,6 +217,25 @@ TEST_CASE("snapshots outlive the loss of any one host") {
   CHECK(checked > 20);
 }
 
+TEST_CASE("each host checks its own copy of a snapshot") {
+  KnownState whole = whole_state();
+  std::vector<KnownState> states(2);
+  states[0] = std::move(whole);
+  const KeeperOfTest one, two;
+  keep({&one, &two}, {0, 1}, states, 1, {6, 7});
+  std::mt19937 chance(8);
+  const auto load = [&] {
+    std::vector<KnownState> next;
+    while (next.size() < 2) next = random_layout(chance, false);
+    std::vector<int> hosts(next.size());
+    hosts[0] = 1;
+    return loaded({&one, &two}, hosts, std::move(next));
+  };
+  CHECK(load() == 7);
+  damage(two, 1, 7, false);  // the copy on the buddy's host
+  CHECK(load() == 6);
+}
+
 TEST_CASE("a buddy's copies of parts are not sent") {
   KnownState first, second;
   first.add(0, {});   // 60 f32
