@@ -62,7 +62,7 @@ struct EventRow {
 class LaunchRecord {
  public:
   // Creates the folder below `parent`.
-  LaunchRecord(const std::filesystem::path& parent, const Session& session);
+  LaunchRecord(const std::filesystem::path& parent, const Session& session, const std::vector<std::string>& hosts);
 
   const std::filesystem::path& folder() const { return folder_; }
   // Called once. `toml`: the options of the training run.

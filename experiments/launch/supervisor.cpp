@@ -40,7 +40,7 @@ Supervisor::Supervisor(Session& session, const Request& request, const TrainingR
       slots_(hosts_of(request), request.quarantine_seconds),
       layouts_(program.options(), request.hosts.size() < 2),
       restarts_(request.most_restarts),
-      record_(request.run_dir, session),
+      record_(request.run_dir, session, slots_.live_hosts(0)),
       control_(record_.folder()),
       began_(session.clock.seconds()),
       free_memory_(available_memory()),
@@ -170,13 +170,14 @@ void Supervisor::tend(Watch& watch, int launcher) {
   judge_silence(watch);
   judge_lost_host(watch);
   const bool all_are_kept = keepers_are_ready(slots_.live_hosts(now()));
-  hear_user(watch, launcher);
+  hear_user(watch);
   control_.serve([&](const std::string& text) {
     const std::string said = answer(text);
-    if (is_resizing_) end_softly(watch, launcher);
+    if (is_resizing_) end_softly(watch);
     return said;
   });
-  if (all_are_kept) look_for_better_layout(watch, launcher);
+  if (all_are_kept) look_for_better_layout(watch);
+  pass_on_the_request(watch, launcher);
   // A launcher can hang, as when it cannot reach a host. Its start has no guard yet, so only a long limit tells.
   const double limit = silent_starts * time_limit(60);
   const bool is_silent = watch.holds.empty() && std::isnan(watch.run.opened());  // without guards, there is still the record
@@ -199,7 +200,7 @@ void Supervisor::take_rows(Watch& watch) {
 }
 
 // Slots that have left quarantine are used at once, if the remaining steps then take less time despite the restart.
-void Supervisor::look_for_better_layout(Watch& watch, int launcher) {
+void Supervisor::look_for_better_layout(Watch& watch) {
   constexpr double between_seconds = 1;
   const double seconds_here = watch.run.step_seconds();
   if (watch.verdict || watch.ends_at > 0 || std::isnan(seconds_here) || now() - watch.checked_at < between_seconds) return;
@@ -214,7 +215,7 @@ void Supervisor::look_for_better_layout(Watch& watch, int launcher) {
   if (!pays(seconds_here, seconds_there, left, restart_seconds_)) return;
   log_.info("launch: {} slots are live, so the run goes on on {}", slots_.live(now()), chosen->layout.layout);
   is_resizing_ = true;
-  end_softly(watch, launcher);
+  end_softly(watch);
 }
 
 // ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,7 @@ class Supervisor {
     std::vector<std::pair<std::string, std::vector<int>>> holds = {};  // the ranks of each guard's host
     double checked_at = 0;                                             // time of the latest look for a better layout
     int code = 0;                                                      // exit code of the launcher
+    std::set<const OtherGuards::Guard*> asked = {};                    // the guards that were told to end the ranks
     int hurry = 0;                                                     // how much was done to make the launcher end
   };
 
@@ -69,9 +71,10 @@ class Supervisor {
   void tend(Watch& watch, int launcher);
   void take_rows(Watch& watch);
   void hear_guards(Watch& watch);
-  void hear_user(Watch& watch, int launcher);
-  void look_for_better_layout(Watch& watch, int launcher);
-  void end_softly(Watch& watch, int launcher);
+  void hear_user(Watch& watch);
+  void look_for_better_layout(Watch& watch);
+  void end_softly(Watch& watch);
+  void pass_on_the_request(Watch& watch, int launcher);
   static void hurry_up(Watch& watch, int launcher, double now);
   void hear_last_words(Watch& watch);
   void lose_silent_hosts(Watch& watch);

@@ -12,11 +12,11 @@
 
 namespace chorale::launch {
 
-void Supervisor::hear_user(Watch& watch, int launcher) {
+void Supervisor::hear_user(Watch& watch) {
   while (const auto signal = signals_.pending()) {
     if (*signal == SIGUSR2) {
       log_.info("launch: {}", resize(static_cast<std::int64_t>(slots_.size())));
-      if (is_resizing_) end_softly(watch, launcher);
+      if (is_resizing_) end_softly(watch);
     } else if (wants_end_) {  // the second request
       watch.guards.say({.host = host_name(), .ends = "now"});
       watch.verdict = watch.verdict.value_or(Verdict{.kind = VerdictKind::asked_to_end});
@@ -24,21 +24,24 @@ void Supervisor::hear_user(Watch& watch, int launcher) {
     } else {
       wants_end_ = true;
       log_.info("launch: asks the ranks to save and to end; a second signal ends them at once");
-      end_softly(watch, launcher);
+      end_softly(watch);
     }
   }
 }
 
-// A guard asks the ranks by SIGUSR1. A launcher that gets SIGTERM would kill them before they have saved.
-void Supervisor::end_softly(Watch& watch, int launcher) {
-  if (watch.ends_at > 0) return;
-  watch.ends_at = now();
-  const bool has_guards =
-      std::ranges::any_of(watch.guards.guards(), [](const auto& one) { return one.trusted && !one.ended; });
-  if (has_guards)
-    watch.guards.say({.host = host_name(), .ends = "soon"});
-  else
-    kill(launcher, SIGUSR1);
+void Supervisor::end_softly(Watch& watch) {
+  if (watch.ends_at == 0) watch.ends_at = now();
+}
+
+// A guard asks the ranks by SIGUSR1. A launcher that gets SIGTERM would kill them before they have saved. Guards that join
+// later are asked when they have joined. Without guards (CHORALE_GUARD=no), the launcher passes SIGUSR1 on once the ranks
+// run.
+void Supervisor::pass_on_the_request(Watch& watch, int launcher) {
+  if (watch.ends_at == 0) return;
+  for (OtherGuards::Guard& guard : watch.guards.guards())
+    if (guard.words.look && !guard.ended && watch.asked.insert(&guard).second)
+      watch.guards.say(guard, {.host = host_name(), .ends = "soon"});
+  if (watch.asked.empty() && watch.run.newest_step() >= 0 && watch.asked.insert(nullptr).second) kill(launcher, SIGUSR1);
 }
 
 void Supervisor::hear_user_between_starts() {

@@ -330,6 +330,19 @@ class Deaths(LaunchCase):
         self.assertEqual(self.weights(f"{self.folder.name}/latest"), self.undisturbed())
 
     @trial
+    def test_sigterm_while_the_ranks_start_ends_them_well(self):
+        for seconds in (0, 0.1, 0.3, 0.5, 0.7):
+            with self.subTest(seconds=seconds):
+                self.setUp()
+                job = self.launch()
+                until(lambda: self.run_folder() != self.folder.name or job.poll() is not None, job)
+                time.sleep(seconds)
+                job.send_signal(signal.SIGTERM)
+                finish(job)
+                self.assertEqual(job.returncode, 0, self.said())
+                self.assertEqual(self.events()[-1]["kind"], "stopped")
+
+    @trial
     def test_a_killed_supervisor_leaves_nothing(self):
         before = set(os.listdir("/dev/shm"))
         job = self.launch()

@@ -42,6 +42,7 @@ class OtherGuards {
 
   bool any() const { return !guards_.empty(); }
   const std::list<Guard>& guards() const { return guards_; }
+  std::list<Guard>& guards() { return guards_; }
   void add_to(std::vector<pollfd>& files) const;
   void say(Guard& guard, const GuardWords& words) { guard.out += to_text(words) + "\n"; }
   void say(const GuardWords& words);    // sends a message to all connected guards

@@ -227,8 +227,8 @@ TEST_CASE("each host checks its own copy of a snapshot") {
   const auto load = [&] {
     std::vector<KnownState> next;
     while (next.size() < 2) next = random_layout(chance, false);
-    std::vector<int> hosts(next.size());
-    hosts[0] = 1;
+    std::vector<int> hosts(next.size(), 1);
+    hosts[0] = 0;  // this rank alone would find the first copy undamaged
     return loaded({&one, &two}, hosts, std::move(next));
   };
   CHECK(load() == 7);
