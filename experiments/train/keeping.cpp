@@ -80,6 +80,8 @@ void Keeping::begin(Session& session, Training& training) {
                 fmt::format("rank {} on {}", peers.rank, host_name()), "use --snapshot-interval 0 with launch");
   snapshots_ = std::make_unique<Snapshots>(plan, state, keeper, here.start, peers);
   config_ = session.options.toml();
+  memory_bytes_ = plan.memory_bytes();
+  sent_bytes_ = plan.sent_bytes();
 }
 
 void Keeping::stepped(Session& session, RunRecord& run, Training& training) {
@@ -87,7 +89,11 @@ void Keeping::stepped(Session& session, RunRecord& run, Training& training) {
   const double begun = session.clock.seconds();
   snapshots_->take(state_of(training), metadata_of(training, config_));
   if (!run.recorder) return;
-  if (!table_) table_ = &run.recorder->table<SaveRow>({.group = "snapshots", .rows = "step"});
+  if (!table_) {
+    table_ = &run.recorder->table<SaveRow>({.group = "snapshots", .rows = "step"});
+    run.recorder->number("snapshot_memory_bytes", memory_bytes_);
+    run.recorder->number("snapshot_sent_bytes", sent_bytes_);
+  }
   run.recorder->append(
       *table_, SaveRow{.step = training.steps(), .bytes = snapshots_->bytes(), .exposed = session.clock.seconds() - begun});
 }

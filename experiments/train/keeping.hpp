@@ -3,7 +3,7 @@
 //
 //   --snapshot-interval N     a snapshot after every N steps
 //
-// For each snapshot, /snapshots records the bytes that rank 0 copied, and the time for which training waited.
+// For each snapshot, /snapshots records the bytes of rank 0's parts, and the time for which training waited.
 #pragma once
 #include <memory>
 #include <optional>
@@ -32,6 +32,7 @@ class Keeping {
   std::unique_ptr<Snapshots> snapshots_;
   std::string config_;  // every option of the run, as TOML
   Table* table_ = nullptr;
+  std::int64_t memory_bytes_ = 0, sent_bytes_ = 0;
 };
 
 }  // namespace chorale::train

@@ -27,6 +27,7 @@ struct SnapshotPlan {
   int buddy = -1;  // the rank that keeps a copy of the first image; −1: none
 
   std::int64_t memory_bytes() const;  // of both generations of all images on this rank
+  std::int64_t sent_bytes() const;    // to the buddy, in each snapshot
 };
 // Collective. `state`: this rank's whole state, including copies (resume.hpp).
 SnapshotPlan snapshot_plan(const std::vector<StateTensor>& state, const Peers& peers);
@@ -40,8 +41,6 @@ class Snapshots {
 
   void take(const std::vector<StateTensor>& state, const Metadata& metadata);  // after a step; collective on several hosts
   std::int64_t bytes() const { return images_[0].plan().bytes(); }             // of this rank's parts in one generation
-  // The bytes that this rank sends to its buddy in each snapshot.
-  std::int64_t sent_bytes() const { return buddy_ < 0 ? 0 : images_[0].plan().sent_bytes(); }
 
  private:
   const Peers peers_;
