@@ -62,6 +62,18 @@ class Pretence {
     return observed(training_);
   }
   std::int64_t offloaded() const { return training_.memory().tier_ledger().total(); }
+  // The bytes of state_to_save() (parallel/state/resume.hpp): the weights and moments of which this rank is not a copy.
+  std::int64_t saved() {
+    training_.settle_update();
+    std::int64_t bytes = 0;
+    const auto add = [&](const Parameter& parameter, const Tensor& tensor) {
+      if (training_.buckets().copied_along(parameter) == 0) bytes += tensor.bytes();
+    };
+    training_.optimizer().each_state(
+        [&](const std::string&, const Owned& owned, const Tensor& tensor) { add(*owned.parameter, tensor); });
+    for (const ParameterPointer& p : training_.balance().state()) add(*p, p->value);
+    return bytes;
+  }
 
  private:
   // Phantom tensors have no storage, so a plan needs no memory limit and no GPU. Offload to the host uses a phantom tier.
@@ -117,6 +129,7 @@ RankPlan plan_memory(PlanRequest request, std::int64_t stage) {
 }
 
 std::int64_t planned_in_file(const PlanRequest& request, int rank) { return Pretence(request, rank).offloaded(); }
+std::int64_t planned_to_save(const PlanRequest& request, int rank) { return Pretence(request, rank).saved(); }
 
 Script script_of(const PlanRequest& request, int rank, bool with_copies) {
   Script script(with_copies);

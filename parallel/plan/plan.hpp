@@ -41,6 +41,8 @@ RankPlan plan_memory(PlanRequest request, std::int64_t stage);
 // Returns the bytes that this rank keeps in a slow tier between steps. No step is planned, so activations that a step
 // offloads are not included.
 std::int64_t planned_in_file(const PlanRequest& request, int rank);
+// Returns the bytes of this rank's parts in a checkpoint or a snapshot, without headers. No step is planned.
+std::int64_t planned_to_save(const PlanRequest& request, int rank);
 // The work and the calls of this rank in a step. The predicted times of calls come from the machine file of
 // `request.selector`. `with_copies` states whether the script includes the copies between memory and a slow tier.
 Script script_of(const PlanRequest& request, int rank, bool with_copies = false);
