@@ -18,7 +18,10 @@ class OneLayoutQuestion final : public Question {
  public:
   explicit OneLayoutQuestion(AskedPlan& asked) : asked_(asked) {}
 
-  void check() override { placed_ = place(asked_, false); }
+  void check() override {
+    asked_.snapshots.check();
+    placed_ = place(asked_, false);
+  }
 
   int answer(Session&) override {
     const std::optional<Shortage> shortage = this->shortage();
@@ -30,6 +33,7 @@ class OneLayoutQuestion final : public Question {
                                    .system = system,
                                    .hosts = asked_.places ? &*asked_.places : nullptr,
                                    .whole = asked_.whole,
+                                   .snapshots = asked_.snapshots,
                                    .timeline = asked_.timeline,
                                    .choices = placed_.choices,
                                    .assumed = asked_.assumptions(),

@@ -74,6 +74,13 @@ void AskedPlan::declare(Options& o) {
         "flops per second that each rank sustains, such as 35e12: the time of the whole training is shown")
       .range(0, 1e18)
       .only_where("train-tokens", [this] { return whole.tokens == 0 ? "train-tokens is 0" : ""; });
+  snapshots.declare(o, [this] {
+    return !table.empty()     ? "a table is given"
+           : search           ? "search is given"
+           : layouts.all()    ? "layout is all"
+           : longest_sequence ? "longest-sequence is given"
+                              : "";
+  });
   o.add("rows", most_rows, "rows to show of the table of all layouts or of a search; 0: all. The default is for text")
       .range(0, 1e6)
       .only_where("layout all, or search", [this] { return search || layouts.all() ? "" : "the layout is not all"; });

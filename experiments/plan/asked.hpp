@@ -8,6 +8,7 @@
 
 #include "experiments/common/hosts_option.hpp"
 #include "experiments/plan/hosts.hpp"
+#include "experiments/plan/snapshot_costs.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "experiments/train/flags.hpp"
 #include "experiments/train/layout_flags.hpp"
@@ -45,6 +46,7 @@ struct AskedPlan {
   std::optional<std::int64_t> memory_limit;
   bool longest_sequence = false, search = false;
   WholeTraining whole;
+  SnapshotCosts snapshots;
   std::string machine, timeline, format = "text";
   std::vector<std::string> explain;
   std::string table, assumptions_file;  // no table if `table` is ""; the program's file if `assumptions_file` is ""

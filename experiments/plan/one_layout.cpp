@@ -31,7 +31,6 @@ std::string head_of(const OneLayout& one, double bubble, const StepForecast& for
                    : fmt::format("not predicted: {}; --machine names another machine, such as eos", forecast.why_not),
       words_for_states(request));
   if (one.whole.tokens > 0) head += words_for_time(one.whole, request) + "\n";
-  if (!one.assumed.empty()) head += "assumed: " + one.assumed + "\n";
   return head;
 }
 
@@ -88,6 +87,9 @@ std::string print_layout(const OneLayout& one, const std::string& format) {
     offloaded.add(stage, offloaded_by(plan, o.update, as));
   }
   out.words(head_of(one, bubble, forecast));
+  const double seconds = one.system ? on_system.seconds : forecast ? forecast.time.seconds : -1;
+  add_snapshot_costs(out, one.snapshots, one.request, one.system, seconds);
+  if (!one.assumed.empty()) out.words("assumed: " + one.assumed + "\n");
   if (one.shortage)
     out.words(fmt::format("\nthe layout does not fit: {}\n", one.shortage->numbers));
   else if (one.limit > 0)

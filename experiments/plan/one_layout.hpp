@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiments/plan/hosts.hpp"
+#include "experiments/plan/snapshot_costs.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/plan/room.hpp"
@@ -17,6 +18,7 @@ struct OneLayout {
   std::optional<System> system;  // the system for which the time of a step is predicted
   const Hosts* hosts = nullptr;  // bytes sent between these hosts are counted separately
   WholeTraining whole;
+  SnapshotCosts snapshots;
   std::string timeline;              // file for a picture of the predicted step
   std::vector<std::string> choices;  // one line for each "auto" that was replaced
   std::string assumed;               // the assumptions about backends and algorithms

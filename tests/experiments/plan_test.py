@@ -1,11 +1,15 @@
-"""Tests `chorale plan` as a user sees it. Covers the assumed number of ranks, the chosen algorithms, and the table of all
-layouts."""
+"""Tests `chorale plan` as a user sees it. Covers the assumed number of ranks, the chosen algorithms, the table of all
+layouts, and the cost of snapshots."""
 import csv
+import glob
 import json
+import math
 import os
 import re
 import tempfile
 import unittest
+
+import h5py
 
 from programs import chorale, start
 
@@ -298,6 +302,65 @@ class Plan(unittest.TestCase):
         self.assertEqual(one.returncode, 2, one.stderr)
         self.assertEqual(len(one.stderr.splitlines()), 3, one.stderr)
         self.assertIn("chorale plan --layout all", one.stderr)
+
+    def test_a_launch_keeps_the_planned_bytes(self):
+        model = ["--preset", "tiny", "--numerics", "exact"]
+        for layout in ("dp2.tp2.z1", "dp2.tp2", "dp4.z3"):
+            with self.subTest(layout=layout), tempfile.TemporaryDirectory() as folder:
+                planned = json.loads(self.plan(*model, "--layout", layout, "--format", "json"))
+                self.assertEqual(planned["snapshot_rank"], 0)
+                ran = start([chorale, "launch", "--ranks", "4", "--run-dir", folder, "--", "train", *model, "--threads", "1",
+                             "--train-iters", "3", "--layout", layout])
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                record, = glob.glob(f"{folder}/*-launch-*/*-train-*/run.h5")
+                with h5py.File(record) as file:
+                    self.assertEqual(list(file["snapshots/step"]), [1, 2, 3])
+                    self.assertEqual(list(file["snapshots/bytes"]), 3 * [planned["snapshot_bytes"]])
+
+    def test_goodput_follows_from_the_predicted_times(self):
+        words = ["--preset", "gpt2", "--layout", "dp16.z1", "--global-batch-size", "16", "--machine", "eos"]
+        options = ["--snapshot-interval", "4", "--mtbf", "10m", "--restart-time", "5s"]
+        plan = json.loads(self.plan(*words, *options, "--format", "json"))
+        step, copy, bytes_of_rank = plan["step_s"], plan["snapshot_s"], plan["snapshot_bytes"]
+        self.assertAlmostEqual(copy, bytes_of_rank / 50e9 + 8 * 5 * bytes_of_rank / 490e9, delta=1e-6 * copy)
+
+        def goodput(interval):
+            return 1 - copy / (interval * step) - (interval * step / 2 + 5) / 600
+        self.assertAlmostEqual(plan["goodput"], goodput(4), places=9)
+        self.assertLessEqual(abs(plan["best_snapshot_interval"] - math.sqrt(2 * copy * 600) / step), 1)
+        best = plan["best_snapshot_interval"]
+        self.assertTrue(best != 4 and goodput(best) > max(goodput(best - 1), goodput(best + 1), goodput(4)), best)
+        text = self.plan(*words, *options)
+        self.assertIn(" of the fullest rank (rank 0); two generations take ", text)
+        self.assertIn(" of a host's memory, and as much again with copies of another host's ranks\n", text)
+        self.assertIn(f"; best: --snapshot-interval {best}, goodput {100 * goodput(best):.3g} %\n", text)
+        self.assertRegex(self.plan(*words, *options[:2], "--mtbf", "0.1", *options[4:]),
+                         r"\n  goodput 0 %, with a fault every 100 ms, restarts of 5\.0 s and --snapshot-interval 4: .*, "
+                         r"lost steps .* %, restarts 5e\+03 %, so the run makes no progress\n")
+        none = self.plan(*words, "--snapshot-interval", "0", "--format", "json")
+        self.assertFalse(any("snapshot" in key or key == "goodput" for key in json.loads(none)), none)
+
+    def test_without_a_rate_the_time_of_snapshots_is_left_out(self):
+        words = ["--preset", "gpt2", "--layout", "dp8.z1", "--global-batch-size", "8", "--machine", "megascale"]
+        plan = json.loads(self.plan(*words, "--format", "json"))
+        self.assertFalse({"snapshot_s", "best_snapshot_interval"} & set(plan), plan)
+        self.assertAlmostEqual(plan["goodput"], 1 - (plan["step_s"] / 2 + 3) / 3600, places=9)
+        self.assertIn("; the time of snapshots is left out, because the machine file has no rate for them\n",
+                      self.plan(*words))
+        self.assertNotIn("goodput", self.plan("--layout", "dp2"))  # the time of a step is unknown
+        machine = f"{self.cache}/machine.toml"
+        with open(machine, "w", encoding="utf-8") as file:
+            file.write('schema = "chorale machine"\nversion = 1\nmachine = "any"\ncores = 2\n[[compute]]\ntype = "f32"\n'
+                       "ranks = 1\nproduct = 1e11\nattention = 1e10\nelements = 1e10\nupdate = 5e9\n")
+        plan = json.loads(self.plan("--layout", "dp1", "--machine", machine, "--format", "json"))
+        self.assertAlmostEqual(plan["snapshot_s"], plan["snapshot_bytes"] / 1e9, places=9)
+        self.assertAlmostEqual(plan["goodput"], 1 - plan["snapshot_s"] / plan["step_s"] - (plan["step_s"] / 2 + 3) / 3600,
+                               places=6)
+
+    def test_options_of_snapshots_need_the_plan_of_one_layout(self):
+        for words in (["--snapshot-interval", "2"], ["--mtbf", "2h"], ["--restart-time", "9s"]):
+            self.refused("--layout", "all", "--ranks", "2", *words, says=["has no effect here", "the plan of one layout"])
+        self.refused("--layout", "dp2", "--mtbf", "0", says=["faults need some time between them", "--mtbf 0s"])
 
 
 if __name__ == "__main__":
