@@ -73,7 +73,12 @@ class LaunchCommand final : public Command {
     signals_.emplace(std::initializer_list<int>{SIGUSR2});
   }
 
-  int run(Session& session) override { return launch::Supervisor(session, request_, *program_, *signals_).run(); }
+  int run(Session& session) override {
+    // In a job of Slurm, the keepers are steps that last as long as the launch. Without this variable, the step of the ranks
+    // waits until they have ended; Open MPI's mpirun also starts steps.
+    if (!request_.hosts.empty()) setenv("SLURM_OVERLAP", "1", 0);
+    return launch::Supervisor(session, request_, *program_, *signals_).run();
+  }
 
  private:
   // The number of ranks of --layout among the words of the run; the layout must name all its sizes.

@@ -8,9 +8,9 @@
 // no keeper answers is not used: a start there would fail, too.
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/child_program.hpp"
@@ -35,22 +35,26 @@ class Keepers {
   // supervisor lives. Returns the hosts whose keepers have failed since the last call.
   std::vector<std::string> tend(const std::vector<std::string>& hosts);
   bool are_ready(const std::vector<std::string>& hosts) const;
-  std::vector<KeptRank> list();  // the snapshots in all keepers
+  void refresh();  // asks all keepers for their lists, and waits for these
+  std::vector<KeptRank> list(const std::vector<std::string>& hosts);  // the snapshots in the keepers of these hosts
 
  private:
   struct HostKeeper {
     std::string host;
     int launcher = -1;  // its process
     double began = 0;
-    bool answers = false;  // has sent its list
-    bool shares = false;   // the host has another name, under which it has a keeper
+    std::string trouble = "";  // why its launcher cannot be started
+    bool answers = false;      // has sent its list
+    double listed = 0;         // when it sent the newest
+    bool shares = false;       // the host has another name, under which it has a keeper
   };
   void tend_this_host();
   void start(const std::string& host);
   void hear();
   std::string why_failed(HostKeeper& keeper);  // "" if it has not
   std::filesystem::path log_of(const std::string& host) const { return folder_ / ("keeper-" + host + ".log"); }
-  void end(HostKeeper& keeper);
+  void end(HostKeeper& keeper);  // does not wait
+  void reap();
 
   const std::string name_;
   const std::filesystem::path folder_;
@@ -63,8 +67,8 @@ class Keepers {
   OtherGuards lines_;
   std::string invitation_;
   std::list<HostKeeper> keepers_;
+  std::vector<std::pair<int, double>> ending_;                       // launchers that were asked to end, and when
   std::vector<std::pair<std::string, std::vector<KeptRank>>> kept_;  // by host
-  double heard_ = 0, said_ = 0;
 };
 
 }  // namespace chorale::launch

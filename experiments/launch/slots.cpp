@@ -63,10 +63,20 @@ Slots::Slots(std::vector<std::pair<std::string, int>> hosts, double quarantine_s
 }
 
 std::size_t Slots::live(double now) const {
-  return static_cast<std::size_t>(std::ranges::count_if(slots_, [&](const Slot& slot) { return slot.free_at <= now; }));
+  return static_cast<std::size_t>(std::ranges::count_if(slots_, [&](const Slot& slot) { return is_live(slot, now); }));
+}
+
+bool Slots::is_live(const Slot& slot, double now) const {
+  return slot.free_at <= now && std::ranges::count(held_back_, slot.host) == 0;
 }
 
 std::vector<std::string> Slots::live_hosts(double now) const {
+  std::vector<std::string> hosts = returned_hosts(now);
+  std::erase_if(hosts, [this](const std::string& host) { return std::ranges::count(held_back_, host) > 0; });
+  return hosts;
+}
+
+std::vector<std::string> Slots::returned_hosts(double now) const {
   std::vector<std::string> hosts;
   for (const Slot& slot : slots_)
     if (slot.free_at <= now && (hosts.empty() || hosts.back() != slot.host)) hosts.push_back(slot.host);
@@ -74,16 +84,27 @@ std::vector<std::string> Slots::live_hosts(double now) const {
 }
 
 double Slots::next_return(double now) const {
+  constexpr double soon_seconds = 1;  // a host that is held back can be ready at any time
   double next = std::numeric_limits<double>::infinity();
   for (const Slot& slot : slots_)
-    if (slot.free_at > now) next = std::min(next, slot.free_at);
+    if (slot.free_at > now)
+      next = std::min(next, slot.free_at);
+    else if (!is_live(slot, now))
+      next = std::min(next, now + soon_seconds);
   return next;
 }
 
-void Slots::assign(int ranks, double now) {
-  of_rank_.clear();
-  for (std::size_t slot = 0; slot < slots_.size() && std::ssize(of_rank_) < ranks; ++slot)
-    if (slots_[slot].free_at <= now) of_rank_.push_back(slot);
+void Slots::assign(int ranks, double now, bool spread) {
+  std::vector<std::size_t> first, more;  // the first live slot of each host, and all others
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (!is_live(slots_[slot], now)) continue;
+    const bool is_first = first.empty() || slots_[first.back()].host != slots_[slot].host;
+    (spread && !is_first ? more : first).push_back(slot);
+  }
+  first.insert(first.end(), more.begin(), more.end());
+  first.resize(std::min(first.size(), static_cast<std::size_t>(ranks)));
+  std::ranges::sort(first);
+  of_rank_ = std::move(first);
   require(std::ssize(of_rank_) == ranks, "{} ranks need as many live slots, but there are {}", ranks, of_rank_.size());
 }
 
@@ -101,6 +122,7 @@ std::string Slots::host_of(int rank) const {
 }
 
 void Slots::lose(Slot& slot, double now) const {
+  if (slot.free_at > now) return;  // the same loss, seen a second time
   constexpr int most_doublings = 20;
   slot.free_at = now + quarantine_seconds_ * std::exp2(std::min(slot.losses++, most_doublings));
 }

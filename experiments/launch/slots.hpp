@@ -26,10 +26,15 @@ class Slots {
   std::size_t size() const { return slots_.size(); }
   std::size_t live(double now) const;
   std::vector<std::string> live_hosts(double now) const;  // hosts with a live slot
+  // Hosts with a slot that is not in quarantine. hold_back() names those among them that are not ready: their slots are not
+  // live.
+  std::vector<std::string> returned_hosts(double now) const;
+  void hold_back(std::vector<std::string> hosts) { held_back_ = std::move(hosts); }
   double next_return(double now) const;  // when the next slot leaves quarantine; infinite if none is in quarantine
 
-  // Assigns the ranks of a run to live slots: rank r gets the r-th live slot.
-  void assign(int ranks, double now);
+  // Assigns the ranks of a run to live slots, host after host. `spread`: every live host gets a rank first, if there are
+  // enough.
+  void assign(int ranks, double now, bool spread = false);
   RankHosts hosts_of_ranks() const;                     // the hosts of the assigned ranks
   std::string host_of(int rank) const;                  // "" if the rank has no slot
   void lose(int rank, double now);                      // this rank's slot goes into quarantine
@@ -43,9 +48,11 @@ class Slots {
     int losses = 0;
   };
   void lose(Slot& slot, double now) const;
+  bool is_live(const Slot& slot, double now) const;
 
   std::vector<Slot> slots_;
   std::vector<std::size_t> of_rank_;
+  std::vector<std::string> held_back_;
   double quarantine_seconds_;
 };
 

@@ -75,9 +75,8 @@ std::optional<Chosen> Supervisor::wait_for_layout() {
     hear_user_between_starts();
     if (wants_end_) return std::nullopt;
     std::string why_not;
-    if (keepers_are_ready(slots_.live_hosts(now())))
-      if (auto chosen = best(&why_not)) return chosen;
-    if (slots_.live(now()) > 0 && why_not.empty()) continue;  // keepers are starting
+    if (!tend_keepers() && starts_ == 0) continue;  // the first start waits for all hosts
+    if (auto chosen = best(&why_not)) return chosen;
     if (slots_.live(now()) == 0 && starts_ == 0)
       throw Error(Exit::runtime, "no host of the launch can be reached",
                   fmt::format("the logs {} say why", (record_.folder() / "keeper-*.log").string()),
@@ -103,24 +102,41 @@ std::optional<Chosen> Supervisor::wait_for_layout() {
 
 std::int64_t Supervisor::snapshot_interval() const { return keepers_.is_usable() ? request_.snapshot_interval : 0; }
 
-// A host on which no keeper answers is lost, like one whose guard is silent.
-bool Supervisor::keepers_are_ready(const std::vector<std::string>& hosts) {
+// A host on which no keeper answers is lost, like one whose guard is silent. A host whose keeper still starts is held back.
+// Returns whether all hosts are ready.
+bool Supervisor::tend_keepers() {
   if (snapshot_interval() == 0) return true;
-  for (const std::string& host : keepers_.tend(hosts)) slots_.lose_host(host, now());
-  return keepers_.are_ready(hosts);
+  for (const std::string& host : keepers_.tend(slots_.returned_hosts(now()))) slots_.lose_host(host, now());
+  std::vector<std::string> starting = slots_.returned_hosts(now());
+  std::erase_if(starting, [this](const std::string& host) { return keepers_.are_ready({host}); });
+  const bool all_are_ready = starting.empty();
+  slots_.hold_back(std::move(starting));
+  return all_are_ready;
 }
 
-std::int64_t Supervisor::saved_step() {
+std::int64_t Supervisor::saved_step(const std::vector<std::string>& hosts) {
   std::int64_t newest = newest_saved_step(program_.save_dir(record_.folder()));
-  for (const KeptStep& step : complete_steps(keepers_.list())) newest = std::max(newest, step.step);
+  for (const KeptStep& step : complete_steps(keepers_.list(hosts))) newest = std::max(newest, step.step);
   return newest;
+}
+
+// The ranks fill one host after the other. If snapshots in memory are then out of reach, every host gets a rank.
+void Supervisor::assign(std::int64_t ranks) {
+  const auto reached = [&](bool spread) {
+    slots_.assign(static_cast<int>(ranks), now(), spread);
+    std::vector<std::string> hosts;
+    for (const auto& [host, count] : slots_.hosts_of_ranks().hosts) hosts.push_back(host);
+    return saved_step(hosts);
+  };
+  const std::int64_t compact = reached(false);
+  if (!request_.hosts.empty() && reached(true) <= compact) reached(false);
 }
 
 // ── one start ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 EndOfRun Supervisor::start(const Chosen& chosen) {
   const Possible& layout = chosen.layout;
-  slots_.assign(static_cast<int>(layout.ranks), now());
+  assign(layout.ranks);
   live_at_start_ = slots_.live(now());
   Watch watch{.run = StartedRun(record_.folder(), now()), .guards = OtherGuards(session_.clock)};
   const bool other_hosts = !request_.hosts.empty();
@@ -129,14 +145,15 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   setenv(supervisor_variable, invitation.c_str(), 1);
   setenv(keeper_variable, fmt::format("{} {}", keepers_.name(), ++starts_).c_str(), 1);
   RankHosts where = other_hosts ? slots_.hosts_of_ranks() : RankHosts();
-  for (const std::string& variable : own_environment())
-    if (variable.starts_with("CHORALE_")) where.variables.push_back(variable.substr(0, variable.find('=')));
+  where.variables = own_variables();
   const Launcher launcher;
   if (other_hosts && launcher.reads_host_file()) {
     write_file(record_.folder() / "hosts", where.host_file());
     setenv("SLURM_HOSTFILE", (record_.folder() / "hosts").c_str(), 1);
   }
-  const std::int64_t saved = saved_step();
+  std::vector<std::string> hosts;
+  for (const auto& [host, count] : slots_.hosts_of_ranks().hosts) hosts.push_back(host);
+  const std::int64_t saved = saved_step(hosts);
   event_.to_layout = layout.layout;
   log_.info("launch: start {} on {}, {} of {} slots{} ({})", starts_, layout.layout, layout.ranks, slots_.size(),
             saved >= 0 ? fmt::format(", from step {}", saved) : "", chosen.why);
@@ -154,7 +171,8 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   if (const double seconds = watch.run.step_seconds(); !std::isnan(seconds)) measured_[layout.layout] = seconds;
   lose_silent_hosts(watch);
   EndOfRun end = end_of_run(watch.verdict, watch.code, watch.run.status(), wants_end_);
-  end.saved = saved_step();
+  keepers_.refresh();
+  end.saved = saved_step(slots_.live_hosts(now()));
   if (end.how != Ended::complete && newest_saved_step(program_.save_dir(record_.folder())) >= program_.steps())
     end.how = Ended::complete;  // it died after its last checkpoint
   quarantine(watch);
@@ -169,19 +187,19 @@ void Supervisor::tend(Watch& watch, int launcher) {
   hear_guards(watch);
   judge_silence(watch);
   judge_lost_host(watch);
-  const bool all_are_kept = keepers_are_ready(slots_.live_hosts(now()));
+  tend_keepers();
   hear_user(watch);
   control_.serve([&](const std::string& text) {
     const std::string said = answer(text);
     if (is_resizing_) end_softly(watch);
     return said;
   });
-  if (all_are_kept) look_for_better_layout(watch);
+  look_for_better_layout(watch);
   pass_on_the_request(watch, launcher);
   // A launcher can hang, as when it cannot reach a host. Its start has no guard yet, so only a long limit tells.
   const double limit = silent_starts * time_limit(60);
   const bool is_silent = watch.holds.empty() && std::isnan(watch.run.opened());  // without guards, there is still the record
-  if (!watch.verdict && is_silent && limit > 0 && now() - watch.run.began() > limit) {
+  if (!watch.verdict && is_silent && now() - watch.run.began() > limit) {
     watch.verdict = Verdict{.kind = VerdictKind::hung, .doing = "start-up"};
     watch.verdict_at = now();
   }
@@ -252,8 +270,11 @@ void Supervisor::note_end(const Watch& watch, const EndOfRun& end, double ended)
   if (watch.verdict) event_.detect_s = watch.verdict->silent_seconds;
   event_.end_s = std::max(0.0, ended - event_.t);
   has_event_ = true;
-  log_.info("launch: {}; {}{}", event_.why, end.saved >= 0 ? fmt::format("step {} is saved", end.saved) : "no step is saved",
-            lost > 0 ? fmt::format(", {} step{} lost", lost, lost == 1 ? " is" : "s are") : "");
+  const bool is_known = request_.hosts.empty();  // keepers on other hosts say twice a second what they hold
+  const std::string saved =
+      end.saved < 0 ? "no step is saved" : fmt::format("step {}{} is saved", end.saved, is_known ? "" : " or a later one");
+  log_.info("launch: {}; {}{}", event_.why, saved,
+            lost > 0 && is_known ? fmt::format(", {} step{} lost", lost, lost == 1 ? " is" : "s are") : "");
 }
 
 int Supervisor::finish(EventKind kind, const std::string& status, int code, const std::string& why) {
@@ -291,8 +312,10 @@ int Supervisor::run() {
                   fmt::format("{} report {} --group events lists what happened; continue with --load {}", program(),
                               record_.folder().string(), program_.save_dir(record_.folder()).string()));
     }
-    for (const double until = now() + next.wait_seconds; now() < until && !wants_end_; session_.clock.sleep(0.02))
+    for (const double until = now() + next.wait_seconds; now() < until && !wants_end_; session_.clock.sleep(0.02)) {
       hear_user_between_starts();
+      tend_keepers();
+    }
   }
 }
 

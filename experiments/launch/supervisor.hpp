@@ -56,8 +56,8 @@ class Supervisor {
     StartedRun run;
     OtherGuards guards;
     std::optional<Verdict> verdict = {};
-    std::string lost = {};  // a host whose guard was lost before any death or hang was known
-    double lost_at = 0, moved_at = 0, heard_at = 0, said_at = 0;  // moved_at: when the newest step was done
+    std::string lost = {};               // a host whose guard was lost before any death or hang was known
+    double lost_at = 0, moved_at = 0;    // moved_at: when the newest step was done
     double verdict_at = 0, ends_at = 0;  // ends_at: when the ranks were asked to end; 0: they were not
     std::vector<std::pair<std::string, std::vector<int>>> holds = {};  // the ranks of each guard's host
     double checked_at = 0;                                             // time of the latest look for a better layout
@@ -89,9 +89,10 @@ class Supervisor {
   Situation situation() const;
   std::optional<Chosen> best(std::string* why_not = nullptr);
   double now() const { return session_.clock.seconds() - began_; }
-  // The newest step from which the run can go on: in memory or on the disk. −1: none.
-  std::int64_t saved_step();
-  bool keepers_are_ready(const std::vector<std::string>& hosts);
+  // The newest step from which ranks on these hosts can go on: in memory or on the disk. −1: none.
+  std::int64_t saved_step(const std::vector<std::string>& hosts);
+  void assign(std::int64_t ranks);
+  bool tend_keepers();
   std::int64_t snapshot_interval() const;
   int finish(EventKind kind, const std::string& status, int code, const std::string& why);
 

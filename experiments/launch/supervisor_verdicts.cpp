@@ -39,15 +39,10 @@ void Supervisor::hear_guards(Watch& watch) {
 
 // Both sides send at least twice a second, so silence means that the host or the link to it is gone.
 void Supervisor::judge_silence(Watch& watch) {
-  constexpr double words_seconds = 0.5, longest_pause = 2;  // if this process was not scheduled, the guards are not silent
-  const double here = now(), passed = here - std::exchange(watch.heard_at, here), limit = time_limit(60);
-  watch.guards.wait(std::min(passed, longest_pause));
-  if (here - watch.said_at >= words_seconds) {
-    watch.said_at = here;
-    watch.guards.say({.host = host_name()});
-  }
+  watch.guards.beat([] { return GuardWords{.host = host_name()}; });
+  const double here = now(), limit = time_limit(60);
   for (const OtherGuards::Guard& guard : watch.guards.guards()) {
-    if (watch.verdict || limit <= 0 || !guard.trusted || guard.ended || guard.silent < limit) continue;
+    if (watch.verdict || !guard.trusted || guard.ended || guard.silent < limit) continue;
     watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = guard.words.host, .silent_seconds = guard.silent};
     watch.verdict_at = here;
   }
@@ -107,7 +102,10 @@ void Supervisor::lose_silent_hosts(Watch& watch) {
   if (silent.empty() || watch.run.newest_step() >= 0) return;
   // A launcher that cannot reach one host starts no rank. If that host was lost before, the others are not at fault.
   const auto was_lost = [this](const std::string& host) { return slots_.was_lost(host); };
-  if (std::ranges::any_of(silent, was_lost)) std::erase_if(silent, [&](const std::string& one) { return !was_lost(one); });
+  if (std::ranges::any_of(silent, was_lost))
+    std::erase_if(silent, [&](const std::string& one) { return !was_lost(one); });
+  else if (silent.size() == slots_.hosts_of_ranks().hosts.size())
+    return;  // the launcher itself failed, and has said why
   for (const std::string& host : silent) slots_.lose_host(host, now());
   watch.verdict_at = now();
   watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = join({silent.begin(), silent.end()}, ",")};

@@ -13,7 +13,7 @@
 namespace chorale::plan {
 namespace {
 
-std::string words_for_memory(const SnapshotPlan& plan, const PlanRequest& request) {
+std::string words_for_memory(const PlannedSnapshots& plan, const PlanRequest& request) {
   std::string words =
       fmt::format("snapshots of chorale launch: {}{} of the fullest rank (rank {})", plan.is_exact ? "" : "about ",
                   words_for_bytes(static_cast<double>(plan.bytes)), plan.fullest);
@@ -85,7 +85,7 @@ std::optional<double> seconds_of_snapshot(std::int64_t bytes, const PlanRequest&
 void add_snapshot_costs(Document& document, const SnapshotCosts& costs, const PlanRequest& request,
                         const std::optional<System>& system, double step_seconds) {
   if (costs.interval == 0) return;
-  const SnapshotPlan plan = plan_snapshots(request);
+  const PlannedSnapshots plan = plan_snapshots(request);
   document.fact("snapshot_rank", plan.fullest);
   document.fact("snapshot_bytes", plan.bytes);
   document.fact("snapshot_exact", plan.is_exact);

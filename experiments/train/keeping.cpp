@@ -74,11 +74,7 @@ void Keeping::begin(Session& session, Training& training) {
   if (std::ranges::count(rooms, "no") > 0)
     throw Error(Exit::usage, "there is no room for snapshots", "another rank has too little memory", "see its message");
   const Kept here = kept_here();
-  KeeperLine keeper(here.name);
-  if (!keeper.is_open())
-    throw Error(Exit::runtime, "the keeper of snapshots does not answer",
-                fmt::format("rank {} on {}", peers.rank, host_name()), "use --snapshot-interval 0 with launch");
-  snapshots_ = std::make_unique<Snapshots>(plan, state, keeper, here.start, peers);
+  snapshots_ = std::make_unique<Snapshots>(plan, state, here.name, here.start, peers);
   config_ = session.options.toml();
   memory_bytes_ = plan.memory_bytes();
   sent_bytes_ = plan.sent_bytes();

@@ -74,7 +74,7 @@ class Axis {
   // between them in the same order.
   virtual void swap(const std::vector<ByteMessage>& sent, const std::vector<ByteMessage>& received) = 0;
   // A yes-or-no vote of all ranks. The start of a vote does not wait for other ranks. The account counts no exchanges,
-  // messages of swap() and votes.
+  // messages of swap() or votes.
   class Vote {
    public:
     explicit Vote(bool yes) : yes_(std::make_unique<std::int32_t>(yes)) {}

@@ -23,8 +23,8 @@ std::set<int> typical_ranks(const PlanRequest& request) {
 
 }  // namespace
 
-SnapshotPlan plan_snapshots(const PlanRequest& request, std::int64_t most) {
-  SnapshotPlan plan{.is_exact = request.layout.ranks() <= most};
+PlannedSnapshots plan_snapshots(const PlanRequest& request, std::int64_t most) {
+  PlannedSnapshots plan{.is_exact = request.layout.ranks() <= most};
   std::set<int> ranks;
   if (plan.is_exact)
     for (int rank = 0; rank < request.layout.ranks(); ++rank) ranks.insert(rank);

@@ -9,6 +9,7 @@
 #include "parallel/state/buddies.hpp"
 #include "parallel/state/manifest.hpp"
 #include "src/base/crc32c.hpp"
+#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -111,23 +112,33 @@ SnapshotPlan snapshot_plan(const std::vector<StateTensor>& state, const Peers& p
   return plan;
 }
 
-Snapshots::Snapshots(const SnapshotPlan& plan, const std::vector<StateTensor>& state, KeeperLine& keeper, std::int64_t start,
-                     const Peers& peers)
-    : peers_(peers), buddy_(plan.buddy) {
+Snapshots::Snapshots(const SnapshotPlan& plan, const std::vector<StateTensor>& state, const std::string& keeper,
+                     std::int64_t start, const Peers& peers)
+    : peers_(peers), keeper_name_(keeper), start_(start), keeper_(keeper), buddy_(plan.buddy) {
   std::map<std::string, std::size_t> parts;
   for (std::size_t i = 0; i < state.size(); ++i) parts[name_of_part(state[i])] = i;
   for (const ImagePlan& one : plan.images) {
     std::vector<std::size_t>& sources = sources_.emplace_back();
     for (const ImagePlan::Piece& piece : one.pieces)
       sources.push_back(piece.sent && one.rank != peers.rank ? not_here : parts.at(piece.part));
-    const SnapshotImage& image = images_.emplace_back(one);
-    if (!keeper.keep({.start = start, .rank = one.rank, .size = peers.size}, image.files()))
-      throw Error(Exit::runtime, "the keeper of snapshots does not answer", fmt::format("rank {}", peers.rank),
-                  "use --snapshot-interval 0");
+    images_.emplace_back(one);
   }
+  if (!give_to_keeper())
+    throw Error(Exit::runtime, "the keeper of snapshots does not answer",
+                fmt::format("rank {} on {}", peers.rank, host_name()), "use --snapshot-interval 0 with launch");
+}
+
+bool Snapshots::give_to_keeper() {
+  return std::ranges::all_of(images_, [this](const SnapshotImage& image) {
+    return keeper_.keep({.start = start_, .rank = image.plan().rank, .size = peers_.size}, image.files());
+  });
 }
 
 void Snapshots::take(const std::vector<StateTensor>& state, const Metadata& metadata) {
+  if (!keeper_.is_alive()) {  // the supervisor starts a new one, which holds nothing yet
+    keeper_ = KeeperLine(keeper_name_);
+    if (keeper_.is_open()) give_to_keeper();
+  }
   for (std::size_t i = 0; i < images_.size(); ++i) {
     images_[i].begin();
     for (std::size_t piece = 0; piece < sources_[i].size(); ++piece)

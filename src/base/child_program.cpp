@@ -54,6 +54,13 @@ std::vector<std::string> own_environment() {
   return all;
 }
 
+std::vector<std::string> own_variables() {
+  std::vector<std::string> names;
+  for (const std::string& variable : own_environment())
+    if (variable.starts_with("CHORALE_")) names.push_back(variable.substr(0, variable.find('=')));
+  return names;
+}
+
 std::string own_executable() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 StartedChild start_child(const ChildProgram& program) {

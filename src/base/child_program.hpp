@@ -25,7 +25,8 @@ struct ChildProgram {
 };
 
 std::vector<std::string> own_environment();
-std::string own_executable();  // its path; to be asked early, because a new build can replace the file
+std::vector<std::string> own_variables();  // the names of Chorale's own variables in it: "CHORALE_TIMEOUT"
+std::string own_executable();              // its path; to be asked early, because a new build can replace the file
 
 struct StartedChild {
   int pid = -1;

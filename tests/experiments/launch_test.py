@@ -305,6 +305,17 @@ class Deaths(LaunchCase):
         self.assertEqual([event["source"] for event in self.events()][1], "disk", self.events())
 
     @trial
+    def test_ranks_give_their_snapshots_to_a_new_keeper(self):
+        job = self.launch("--quarantine", "60s", interval=1000)
+        self.until_step(4, job)
+        os.kill(self.keeper_of(job), signal.SIGKILL)
+        self.until_step(8, job)
+        self.kill_a_rank(job, 1)
+        self.require_complete(job)
+        died = [event for event in self.events() if event["kind"] == "died"]
+        self.assertEqual([event["source"] for event in died], ["memory"], self.events())
+
+    @trial
     def test_a_launcher_that_lies_is_not_believed(self):
         words = [*launch, "--enable-recovery"]
         if start([*words, "-n", "1", "true"]).returncode != 0:

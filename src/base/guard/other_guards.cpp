@@ -99,7 +99,17 @@ void OtherGuards::say(const GuardWords& words) {
 }
 
 void OtherGuards::close(const std::string& host) {
-  for (Guard& guard : guards_) guard.ended |= guard.words.host == host;
+  std::erase_if(guards_, [&](const Guard& guard) { return guard.words.host == host; });
+}
+
+void OtherGuards::beat(const std::function<GuardWords()>& words) {
+  constexpr double words_seconds = 0.5, longest_pause = 2;
+  const double now = clock_.seconds();
+  if (beat_at_ >= 0) wait(std::min(now - beat_at_, longest_pause));
+  beat_at_ = now;
+  if (said_at_ >= 0 && now - said_at_ < words_seconds) return;
+  said_at_ = now;
+  say(words());
 }
 
 void OtherGuards::wait(double seconds) {

@@ -8,6 +8,7 @@
 #pragma once
 #include <poll.h>
 
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
@@ -46,8 +47,11 @@ class OtherGuards {
   void add_to(std::vector<pollfd>& files) const;
   void say(Guard& guard, const GuardWords& words) { guard.out += to_text(words) + "\n"; }
   void say(const GuardWords& words);    // sends a message to all connected guards
-  void close(const std::string& host);  // closes the connections to the guards of a host
-  void wait(double seconds);            // adds this time to the silence of every guard
+  void close(const std::string& host);  // closes the connections to a host
+  // Says words twice a second, and counts the silence of the others. To be called again and again. If this process was not
+  // scheduled for a while, the others are not silent.
+  void beat(const std::function<GuardWords()>& words);
+  void wait(double seconds);  // adds this time to the silence of every guard
   bool has_said_all() const;
   std::vector<Message> move();  // sends and receives as much as possible without waiting
 
@@ -60,6 +64,7 @@ class OtherGuards {
   Descriptor listening_;
   std::string secret_;
   std::list<Guard> guards_;
+  double beat_at_ = -1, said_at_ = -1;  // times of the latest beat() and of its latest words
 };
 
 }  // namespace chorale

@@ -3,15 +3,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <list>
 #include <map>
 #include <set>
@@ -65,13 +65,13 @@ class KeeperLoop {
 
   // Returns when the supervisor is gone, if it is on another host; otherwise never.
   void run() {
-    for (double looked = clock_.seconds();;) {
+    for (;;) {
       std::vector<pollfd> files{{listening_.get(), POLLIN, 0}};
       for (const Descriptor& line : lines_) files.push_back({line.get(), POLLIN, 0});
       supervisor_.add_to(files);
       constexpr int look_milliseconds = 500;
       poll(files.data(), files.size(), look_milliseconds);
-      if (supervisor_.any() && !hear_supervisor(clock_.seconds() - std::exchange(looked, clock_.seconds()))) return;
+      if (supervisor_.any() && !hear_supervisor()) return;
       if (Descriptor line{accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)}; line && is_own_user(line.get()))
         lines_.push_back(std::move(line));
       std::erase_if(lines_, [this](const Descriptor& line) { return !hear(line.get()); });
@@ -92,19 +92,14 @@ class KeeperLoop {
     }
   }
 
-  // Sends the list to the supervisor twice a second. Returns false if the supervisor is gone.
-  bool hear_supervisor(double passed) {
-    constexpr double longest_pause = 2;  // if this process was not scheduled for longer, the supervisor is not at fault
-    said_ += passed;
-    if (said_ >= 0.5) {
-      said_ = 0;
-      supervisor_.say({.host = host_, .kept = list()});
-    }
-    supervisor_.move();
-    supervisor_.wait(std::min(passed, longest_pause));
+  // Returns false if the supervisor is gone.
+  bool hear_supervisor() {
+    const auto list_of_host = [this] { return GuardWords{.host = host_, .kept = list()}; };
+    for (const auto& [from, words] : supervisor_.move())
+      if (words.asks) supervisor_.say(list_of_host());
+    supervisor_.beat(list_of_host);
     const OtherGuards::Guard& line = supervisor_.guards().front();
-    const double limit = time_limit(60);
-    return !line.ended && (limit <= 0 || line.silent < limit);
+    return !line.ended && line.silent < time_limit(60);
   }
 
   std::string list() const {
@@ -173,7 +168,6 @@ class KeeperLoop {
   Descriptor listening_;
   OtherGuards supervisor_;
   std::string host_;
-  double said_ = 1;           // seconds since the latest message to the supervisor
   std::int64_t settled_ = 0;  // the newest start of which all ranks have kept a step
   std::list<Descriptor> lines_;
   std::map<std::pair<std::int64_t, int>, Kept> kept_;  // by start and rank
@@ -226,7 +220,12 @@ std::vector<KeptStep> complete_steps(const std::vector<KeptRank>& ranks) {
 
 void Keeper::keep(const std::string& name, const std::string& host, const std::string& supervisor) {
   Descriptor listening = listening_socket(name);
-  if (!listening) return;
+  if (!listening) {
+    if (!KeeperLine(name).is_open())
+      throw Error(Exit::runtime, "the keeper cannot listen", fmt::format("{}: {}", host_name(), std::strerror(errno)),
+                  "end the process that has its name, or raise ulimit -n");
+    return;
+  }
   prepare_process();
   KeeperLoop(std::move(listening), host, supervisor).run();
 }
@@ -266,6 +265,11 @@ PassedFiles KeeperLine::ask(const std::string& request, const std::vector<int>& 
     if (auto answer = receive_files(line_.get(), 0); answer && !answer->text.empty()) return std::move(*answer);
   line_.reset();
   return {};
+}
+
+bool KeeperLine::is_alive() const {
+  pollfd one{line_.get(), POLLIN, 0};  // a keeper says nothing unasked, so only its end can be read
+  return is_open() && poll(&one, 1, 0) == 0;
 }
 
 bool KeeperLine::keep(const KeptRank& rank, const std::array<KeptFiles, kept_generations>& files) {

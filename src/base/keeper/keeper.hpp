@@ -48,7 +48,7 @@ class Keeper {
   // Starts the process. Returns its PID, or −1 if it cannot be started. It is killed when this process ends.
   static pid_t start(const std::string& name);
   // Keeps in this process, until the supervisor is gone. `host`: the supervisor's name for this host. `supervisor`: its
-  // invitation (other_guards.hpp). Returns at once if there is a keeper already, because the host has two names.
+  // invitation (other_guards.hpp). Returns at once if there is a keeper of this user already: the host has two names.
   static void keep(const std::string& name, const std::string& host, const std::string& supervisor);
 };
 
@@ -57,6 +57,7 @@ class KeeperLine {
  public:
   explicit KeeperLine(const std::string& name);  // connects, if a keeper of this user has this name
   bool is_open() const { return static_cast<bool>(line_); }
+  bool is_alive() const;  // whether the keeper has not ended since
 
   bool keep(const KeptRank& rank, const std::array<KeptFiles, kept_generations>& files);
   std::vector<KeptRank> list();

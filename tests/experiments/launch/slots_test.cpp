@@ -60,4 +60,40 @@ TEST_CASE("a host that is gone takes all its slots along") {
 }
 
 }  // namespace
+TEST_CASE("a loss that is seen twice counts once") {
+  Slots slots({{"n0", 1}, {"n1", 1}}, 60);
+  slots.assign(2, 0);
+  slots.lose_host("n1", 10);
+  slots.lose(1, 11);
+  slots.lose_host("n1", 12);
+  CHECK(slots.next_return(12) == 70);
+  slots.lose_host("n1", 80);
+  CHECK(slots.next_return(80) == 200);
+}
+
+TEST_CASE("a host that is held back has no live slots") {
+  Slots slots({{"n0", 2}, {"n1", 2}}, 60);
+  slots.hold_back({"n1"});
+  CHECK(slots.live(0) == 2);
+  CHECK(slots.live_hosts(0) == std::vector<std::string>{"n0"});
+  CHECK(slots.returned_hosts(0) == std::vector<std::string>{"n0", "n1"});
+  CHECK(slots.next_return(0) < 10);
+  slots.hold_back({});
+  CHECK(slots.live(0) == 4);
+}
+
+TEST_CASE("ranks fill one host after the other, or all hosts get one first") {
+  Slots slots({{"n0", 2}, {"n1", 2}, {"n2", 1}}, 60);
+  const auto hosts = [&](int ranks, bool spread) {
+    slots.assign(ranks, 0, spread);
+    std::string words;
+    for (const auto& [host, count] : slots.hosts_of_ranks().hosts) words += host + ":" + std::to_string(count) + " ";
+    return words;
+  };
+  CHECK(hosts(3, false) == "n0:2 n1:1 ");
+  CHECK(hosts(3, true) == "n0:1 n1:1 n2:1 ");
+  CHECK(hosts(4, true) == "n0:2 n1:1 n2:1 ");
+  CHECK(hosts(2, true) == "n0:1 n1:1 ");
+}
+
 }  // namespace chorale::launch

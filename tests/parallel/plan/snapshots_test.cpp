@@ -20,7 +20,7 @@ std::vector<std::int64_t> saved_by_ranks(const PlanRequest& request) {
             [&](Mesh mesh, Memory& memory) {
               const auto rank = static_cast<std::size_t>(mesh.world().rank());
               test::Run run(request.options, std::move(mesh), memory);
-              saved[rank] = Snapshots::bytes_of(state_to_save(run.training)) / kept_generations;
+              for (const StateTensor& tensor : state_to_save(run.training)) saved[rank] += tensor.data.bytes();
               return std::string();
             },
             request.hosts) == "");
@@ -37,7 +37,7 @@ void planned_is_saved(const PlanRequest& request) {
     CHECK(planned_to_save(request, static_cast<int>(rank)) == saved[rank]);
     all += saved[rank];
   }
-  const SnapshotPlan plan = plan_snapshots(request), sampled = plan_snapshots(request, 0);
+  const PlannedSnapshots plan = plan_snapshots(request), sampled = plan_snapshots(request, 0);
   CHECK((plan.is_exact && plan.bytes == std::ranges::max(saved)));
   CHECK(plan.bytes == saved[static_cast<std::size_t>(plan.fullest)]);
   CHECK(plan.host_bytes == kept_generations * all);

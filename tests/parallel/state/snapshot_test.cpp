@@ -46,7 +46,7 @@ std::int64_t keep(const std::vector<const KeeperOfTest*>& keepers, const std::ve
   Exchange exchange(ranks, hosts);
   const std::string failed = on_threads(ranks, [&](ThreadRank& me) {
     const auto rank = static_cast<std::size_t>(me.rank());
-    KeeperLine line(keepers[hosts.empty() ? 0 : static_cast<std::size_t>(hosts[rank])]->name);
+    const std::string& line = keepers[hosts.empty() ? 0 : static_cast<std::size_t>(hosts[rank])]->name;
     const Peers peers = exchange.peers(me.rank());
     const std::vector<StateTensor>& state = states[rank].tensors;
     const SnapshotPlan plan = snapshot_plan(state, peers);
