@@ -64,10 +64,9 @@ void SnapshotCosts::check() const {
 }
 
 // A snapshot takes as long as the optimizer takes to read or write this many times the bytes, if all ranks do the same. The
-// copy reads the state, loads the lines of its target, and writes them; the checksum reads the copy, and computes. Fitted to
-// four runs on two cores, which took 5.0 to 5.1. On a system, the state is first copied to the host, whose memory the ranks
-// share.
-constexpr double passes_of_snapshot = 5;
+// copy reads the state and writes the snapshot past the caches; the rest is what a core loses against the optimizer's loop.
+// Fitted to a run of nano on two cores. On a system, the state is first copied to the host, whose memory the ranks share.
+constexpr double passes_of_snapshot = 3.7;
 
 std::optional<double> seconds_of_snapshot(std::int64_t bytes, const PlanRequest& request,
                                           const std::optional<System>& system) {

@@ -20,7 +20,6 @@
 namespace chorale {
 namespace {
 
-constexpr std::size_t block_bytes = 1 << 14;
 constexpr std::size_t room_for_end = 1 << 18;  // for the checksums and the metadata of a snapshot
 
 std::uint32_t checksum_of(const std::string& text, std::uint32_t before = 0) {
@@ -157,15 +156,9 @@ void SnapshotImage::put(std::size_t piece, const Slice& data) {
   std::byte* to = here().image.bytes.data() + first_[piece];
   std::uint32_t checksum = 0;
   in_pieces(data, Use::read, [&](const Slice& from, std::int64_t) {
-    // In blocks, so that the checksum finds the copy in the core's cache.
-    std::span<const std::byte> rest(static_cast<const std::byte*>(from.data), static_cast<std::size_t>(from.bytes()));
-    while (!rest.empty()) {
-      const std::span<const std::byte> block = rest.first(std::min(rest.size(), block_bytes));
-      std::memcpy(to, block.data(), block.size());
-      checksum = crc32c({to, block.size()}, checksum);
-      to += block.size();
-      rest = rest.subspan(block.size());
-    }
+    const auto bytes = static_cast<std::size_t>(from.bytes());
+    checksum = copy_with_crc32c(to, {static_cast<const std::byte*>(from.data), bytes}, checksum);
+    to += bytes;
   });
   checksums_[known.number] = checksum;
 }

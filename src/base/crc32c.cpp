@@ -73,24 +73,50 @@ std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t b
 #ifdef __SSE4_2__
 // An instruction has to wait for the result of the one before it, which takes three cycles. So three strips of bytes are
 // processed at once. The checksum of the whole follows from those of the strips, because it is linear: a strip counts as if
-// zeros followed it.
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
+// zeros followed it. `use` gets each word and its place.
+template <class Use>
+static std::uint32_t crc32c_of(std::span<const std::byte> bytes, std::uint32_t before, Use&& use) {
   std::uint64_t crc = ~before;
+  const std::byte* const first = bytes.data();
+  const auto word = [&](std::uint64_t sum, const std::byte* place) {
+    const std::uint64_t value = word_at(place);
+    use(value, static_cast<std::size_t>(place - first));
+    return _mm_crc32_u64(sum, value);
+  };
   for (; bytes.size() >= 3 * strip; bytes = bytes.subspan(3 * strip)) {
     std::uint64_t second = 0, third = 0;
     for (std::size_t i = 0; i < strip; i += 8) {
-      crc = _mm_crc32_u64(crc, word_at(bytes.data() + i));
-      second = _mm_crc32_u64(second, word_at(bytes.data() + strip + i));
-      third = _mm_crc32_u64(third, word_at(bytes.data() + 2 * strip + i));
+      crc = word(crc, bytes.data() + i);
+      second = word(second, bytes.data() + strip + i);
+      third = word(third, bytes.data() + 2 * strip + i);
     }
     crc = before_strip(before_strip(crc) ^ second) ^ third;
   }
-  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) crc = _mm_crc32_u64(crc, word_at(bytes.data()));
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) crc = word(crc, bytes.data());
   for (const std::byte byte : bytes) crc = _mm_crc32_u8(static_cast<std::uint32_t>(crc), static_cast<unsigned char>(byte));
   return ~static_cast<std::uint32_t>(crc);
 }
+
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
+  return crc32c_of(bytes, before, [](std::uint64_t, std::size_t) {});
+}
+
+// The stores bypass the caches: the target is not read first, and what the caches hold stays.
+std::uint32_t copy_with_crc32c(std::byte* to, std::span<const std::byte> bytes, std::uint32_t before) {
+  const std::uint32_t crc = crc32c_of(bytes, before, [to](std::uint64_t word, std::size_t at) {
+    _mm_stream_si64(reinterpret_cast<long long*>(to + at), static_cast<long long>(word));
+  });
+  const std::size_t rest = bytes.size() % 8;
+  if (rest > 0) std::memcpy(to + bytes.size() - rest, bytes.last(rest).data(), rest);
+  _mm_sfence();
+  return crc;
+}
 #else
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) { return crc32c_by_tables(bytes, before); }
+std::uint32_t copy_with_crc32c(std::byte* to, std::span<const std::byte> bytes, std::uint32_t before) {
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return crc32c(bytes, before);
+}
 #endif
 
 }  // namespace chorale

@@ -50,11 +50,15 @@ TEST_CASE("the checksum is CRC-32C, in one piece or in many, with the instructio
   const std::string digits = "123456789";
   CHECK(crc32c(std::as_bytes(std::span(digits))) == 0xe3069283);
   CHECK(crc32c({}) == 0);
-  const auto bytes = some_bytes(1000);
+  const auto bytes = some_bytes(10007);
   const std::span<const std::byte> all(bytes);
-  for (const std::size_t cut : {0, 1, 7, 8, 9, 500, 999}) {
-    CHECK(crc32c(all.subspan(cut), crc32c(all.first(cut))) == crc32c(all));
+  for (const std::size_t cut : {0, 1, 7, 8, 9, 500, 999, 1535, 1536, 1537, 4608, 9999, 10007}) {
+    CHECK(crc32c(all.subspan(cut), crc32c(all.first(cut))) == crc32c_by_tables(all));
     CHECK(crc32c_by_tables(all.subspan(cut)) == crc32c(all.subspan(cut)));
+    std::vector<std::byte> copy(all.size() + 1);
+    CHECK(copy_with_crc32c(copy.data(), all.subspan(cut), 7) == crc32c_by_tables(all.subspan(cut), 7));
+    CHECK(std::ranges::equal(all.subspan(cut), std::span(copy).first(all.size() - cut)));
+    CHECK(copy[all.size() - cut] == std::byte());  // nothing beyond
   }
 }
 

@@ -46,10 +46,10 @@ void planned_is_saved(const PlanRequest& request) {
   CHECK(static_cast<double>(sampled.bytes) > 0.9 * static_cast<double>(plan.bytes));
 }
 
-std::vector<Layout> layouts_of(int world) { return all_layouts({request_for({}, "ring").options.shape, world, 12, 1}); }
+std::vector<Layout> all_layouts_of(int world) { return all_layouts({request_for({}, "ring").options.shape, world, 12, 1}); }
 
 TEST_CASE("each rank saves the planned bytes", "[threads]") {
-  for (const Layout& layout : test::covering({1, 2, 4, 6, 8}, layouts_of)) planned_is_saved(request_for(layout, "ring"));
+  for (const Layout& layout : test::covering({1, 2, 4, 6, 8}, all_layouts_of)) planned_is_saved(request_for(layout, "ring"));
 }
 
 TEST_CASE("each rank saves the planned bytes, whatever the types, the optimizer and the numerics", "[threads]") {
