@@ -322,7 +322,7 @@ class Plan(unittest.TestCase):
         options = ["--snapshot-interval", "4", "--mtbf", "10m", "--restart-time", "5s"]
         plan = json.loads(self.plan(*words, *options, "--format", "json"))
         step, copy, bytes_of_rank = plan["step_s"], plan["snapshot_s"], plan["snapshot_bytes"]
-        self.assertAlmostEqual(copy, bytes_of_rank / 50e9 + 8 * 5 * bytes_of_rank / 490e9, delta=1e-6 * copy)
+        self.assertAlmostEqual(copy, bytes_of_rank / 50e9 + 8 * 3.7 * bytes_of_rank / 490e9, delta=1e-6 * copy)
 
         def goodput(interval):
             return 1 - copy / (interval * step) - (interval * step / 2 + 5) / 600
