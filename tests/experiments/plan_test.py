@@ -351,7 +351,7 @@ class Plan(unittest.TestCase):
         machine = f"{self.cache}/machine.toml"
         with open(machine, "w", encoding="utf-8") as file:
             file.write('schema = "chorale machine"\nversion = 1\nmachine = "any"\ncores = 2\n[[compute]]\ntype = "f32"\n'
-                       "ranks = 1\nproduct = 1e11\nattention = 1e10\nelements = 1e10\nupdate = 5e9\n")
+                       "ranks = 1\nproduct = 1e11\nattention = 1e10\nelements = 1e10\nupdate = 3.7e9\n")
         plan = json.loads(self.plan("--layout", "dp1", "--machine", machine, "--format", "json"))
         self.assertAlmostEqual(plan["snapshot_s"], plan["snapshot_bytes"] / 1e9, places=9)
         self.assertAlmostEqual(plan["goodput"], 1 - plan["snapshot_s"] / plan["step_s"] - (plan["step_s"] / 2 + 3) / 3600,
