@@ -28,7 +28,7 @@ std::pair<std::string, int> read_host(const std::string& text, const std::string
     }
   const bool is_number = !number.empty() && std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
   const int slots = is_number && number.size() < 6 ? std::stoi(number) : 0;
-  if (name.empty() || name.find_first_of(" \t,") != std::string::npos || slots < 1 || slots > most_slots)
+  if (name.empty() || name.find_first_of(" \t,/") != std::string::npos || slots < 1 || slots > most_slots)
     usage_error("a host cannot be read", fmt::format("\"{}\" in {}", escape_control(trim(text)), origin),
                 "name hosts with their slots: --hosts n0:2,n1:2, or a file with one \"n0 slots=2\" per line");
   return {name, slots};

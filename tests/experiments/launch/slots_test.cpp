@@ -23,6 +23,7 @@ TEST_CASE("hosts are read from a list and from a file") {
     CHECK_THROWS(read_hosts(wrong));
   test::put_bytes(folder / "empty", "# nobody\n");
   CHECK_THROWS(read_hosts((folder / "empty").string()));
+  CHECK_THROWS(read_hosts("/nowhere/hosts"));  // a file that does not exist is no host
 }
 
 TEST_CASE("a slot whose rank died is in quarantine, for twice as long each time") {
