@@ -65,7 +65,8 @@ class Compare(unittest.TestCase):
         self.assertIn("report.html", result.stdout)
         self.assertRegex(result.stdout, r"(?m)^layout +runs +tokens/s +range of the runs +relative to the fastest")
         self.assertRegex(result.stdout, r"(?m)^\S+ has the highest median, .*\. Too few runs to tell whether they differ "
-                                        r"\(\?\): 2 of each; 6 repetitions in turns are needed\. On the Pareto front ")
+                                        r"\(\?\): 2 of each; 6 repetitions in turns are needed\. "
+                                        r"(On the Pareto front |\S+ also needs the least memory\.)")  # if it is fastest, too
         for word in ("~", "significant", "is the fastest"):
             self.assertNotIn(word, result.stdout)
         file = f"{self.folder}/latest/run.h5"
