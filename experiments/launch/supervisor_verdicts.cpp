@@ -1,4 +1,4 @@
-// What the supervisor learns from the guards of the ranks: why a start ended, and which slots are lost by it.
+// Finds out from the guards of the ranks why a start ended, and puts the slots that failed into quarantine.
 //
 //   verdict of a guard ──▶ first verdict ──▶ the launcher is hurried ──▶ slots in quarantine
 //   silence, or a guard lost without a farewell ──▶ host_gone ──┘

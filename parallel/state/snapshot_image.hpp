@@ -16,7 +16,7 @@
 
 namespace chorale {
 
-// What is in an image. It stays the same for the whole run, because the parts of a rank never change.
+// The contents of an image. The parts of a rank never change, so this plan is made once.
 struct ImagePlan {
   struct Piece {
     std::string part;  // name_of_part
