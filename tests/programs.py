@@ -92,3 +92,10 @@ def backends():
     info = json.loads(start([chorale, "info", "--format", "json"]).stdout)
     return [backend["name"] for backend in info["backends"] if backend["available"]
             and backend["name"] not in ("nccl", "threads")]  # nccl needs GPUs; with threads, all ranks are in one process
+
+
+def require_emulated_hosts():
+    """Skips the test class if experiments/tools/hosts cannot emulate hosts on this machine."""
+    tried = start(["experiments/tools/hosts", "with", "2", "1gbit", "true"])
+    if tried.returncode:
+        raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")

@@ -11,7 +11,7 @@ import tomllib
 import unittest
 
 import alive
-from programs import backends, chorale, only_in_test_all, sample, start, thorough
+from programs import backends, chorale, only_in_test_all, require_emulated_hosts, sample, start, thorough
 
 hosts = "experiments/tools/hosts"
 
@@ -21,9 +21,7 @@ hosts = "experiments/tools/hosts"
 class Hosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        tried = subprocess.run([hosts, "with", "2", "1gbit", "true"], capture_output=True, text=True)
-        if tried.returncode:
-            raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
+        require_emulated_hosts()
 
     def run_on_hosts(self, layout, backend, runs, meanwhile="", ranks=2, limit=300, order="node", more="", steps=2,
                      shape="--num-layers 2 --seq-length 32"):

@@ -11,7 +11,7 @@ sys.path.append("tests/experiments")
 
 import launch_test  # noqa: E402: found through sys.path
 from launch_test import steps, trial  # noqa: E402
-from programs import chorale, start, until  # noqa: E402
+from programs import chorale, require_emulated_hosts, start, until  # noqa: E402
 
 hosts = "experiments/tools/hosts"
 model = ["2" if before == "--micro-batch-size" else word
@@ -22,9 +22,7 @@ model = ["2" if before == "--micro-batch-size" else word
 class LostHosts(launch_test.LaunchCase):
     @classmethod
     def setUpClass(cls):
-        tried = subprocess.run([hosts, "with", "2", "1gbit", "true"], capture_output=True, text=True)
-        if tried.returncode:
-            raise unittest.SkipTest(f"no hosts can be emulated here: {tried.stderr.strip()}")
+        require_emulated_hosts()
         super().setUpClass()
 
     def launch_on(self, names, *options, layout="dp4.z1", interval=1000, **environment):
