@@ -30,10 +30,7 @@ class Keep final : public Command {
                   fmt::format("{} launch --hosts n0:2,n1:2 -- train …", program()));
   }
 
-  int run(Session&) override {
-    Keeper::keep(words_[0], words_[1], supervisor_);
-    return 0;
-  }
+  int run(Session&) override { return Keeper::keep(words_[0], words_[1], supervisor_) ? 0 : Keeper::another_keeps; }
 
  private:
   std::vector<std::string> words_;

@@ -38,7 +38,7 @@ void Keepers::end(HostKeeper& keeper) {
 }
 
 void Keepers::reap() {
-  constexpr double patience_seconds = 2;
+  static constexpr double patience_seconds = 2;
   std::erase_if(ending_, [this](const auto& one) {
     if (clock_.seconds() - one.second > patience_seconds) kill(one.first, SIGKILL);
     return waitpid(one.first, nullptr, WNOHANG) != 0;
@@ -114,7 +114,7 @@ std::string Keepers::why_failed(HostKeeper& keeper) {
   if (!keeper.trouble.empty()) return fmt::format("its launcher cannot be started: {}", keeper.trouble);
   const auto code = keeper.launcher > 0 ? code_if_ended(keeper.launcher, "a keeper") : std::optional(127);
   if (code) keeper.launcher = -1;
-  keeper.shares = code == 0 && !keeper.answers;
+  keeper.shares = code == Keeper::another_keeps;  // srun also ends with code 0 if it cannot start the keeper
   if (keeper.shares) return "";
   if (code) return fmt::format("its launcher ended with code {} ({})", *code, log_of(keeper.host).string());
   const double limit = time_limit(60);

@@ -20,7 +20,8 @@ NextStart Restarts::after(const EndOfRun& end) {
   const bool progressed = end.saved > before_.saved;
   if (progressed) fruitless_ = same_deaths_ = failures_ = 0;
   ++fruitless_;
-  const bool is_failure = end.how != Ended::died;
+  const bool can_recover = end.how == Ended::not_started && end.saved >= 0;
+  const bool is_failure = end.how != Ended::died && !can_recover;
   failures_ = is_failure ? failures_ + 1 : 0;
   const bool repeats = end.how == Ended::died && before_.how == Ended::died && end.rank >= 0 && end.rank == before_.rank &&
                        end.doing == before_.doing;
@@ -32,8 +33,10 @@ NextStart Restarts::after(const EndOfRun& end) {
   if (end.how == Ended::failed && cannot_help)
     return give_up(end.exit_code, fmt::format("a rank ended with code {}, which another start would repeat", end.exit_code));
   if (failures_ >= most_failures)
-    return give_up(end.how == Ended::failed ? static_cast<int>(Exit::runtime) : died,
-                   end.how == Ended::failed ? "the same state failed twice" : "two starts in a row ended without a reason");
+    return end.how == Ended::unknown
+               ? give_up(died, "two starts in a row ended without a reason")
+               : give_up(static_cast<int>(Exit::runtime),
+                         end.how == Ended::failed ? "the same state failed twice" : "the launcher started no rank twice");
   if (same_deaths_ >= most_same_deaths)
     return give_up(died, fmt::format("{} has killed rank {} {} times", end.doing, end.rank, same_deaths_));
   if (count_ >= most_) return give_up(died, fmt::format("--max-restarts is {}", most_));

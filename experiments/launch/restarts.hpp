@@ -8,6 +8,8 @@
 //   failed with code 1 (NaN, a full disk)   one more start from the same state, because an exact run repeats the failure
 //   failed with code 2 or 3                 the end with the same code: another start cannot help
 //   unknown: no verdict, no code            one more start
+//   no rank was started                     if a step is saved, another start: the launcher or the scheduler can recover;
+//                                           otherwise one more start
 //
 // Starts without progress between them wait longer and longer: 0, 1, 2, 4, … 60 s. A newly saved step ends the series.
 #pragma once
@@ -16,7 +18,7 @@
 
 namespace chorale::launch {
 
-enum class Ended : std::uint8_t { complete, stopped, died, failed, unknown };
+enum class Ended : std::uint8_t { complete, stopped, died, failed, not_started, unknown };
 
 struct EndOfRun {
   Ended how = Ended::unknown;

@@ -121,23 +121,26 @@ std::string Slots::host_of(int rank) const {
   return rank >= 0 && rank < std::ssize(of_rank_) ? slots_[of_rank_[static_cast<std::size_t>(rank)]].host : "";
 }
 
-void Slots::lose(Slot& slot, double now) const {
-  if (slot.free_at > now) return;  // the same loss, seen a second time
+// A slot that was already lost at `lost_at` counts no second loss, but does not come back before the rest of its host.
+void Slots::lose(Slot& slot, double now, double lost_at) const {
   constexpr int most_doublings = 20;
-  slot.free_at = now + quarantine_seconds_ * std::exp2(std::min(slot.losses++, most_doublings));
+  const bool is_known = slot.free_at > lost_at;
+  if (!is_known) ++slot.losses;
+  const double quarantine = quarantine_seconds_ * std::exp2(std::min(slot.losses - 1, most_doublings));
+  slot.free_at = std::max(slot.free_at, (is_known ? lost_at : now) + quarantine);
 }
 
 void Slots::lose(int rank, double now) {
-  if (rank >= 0 && rank < std::ssize(of_rank_)) lose(slots_[of_rank_[static_cast<std::size_t>(rank)]], now);
+  if (rank >= 0 && rank < std::ssize(of_rank_)) lose(slots_[of_rank_[static_cast<std::size_t>(rank)]], now, now);
 }
 
 bool Slots::was_lost(const std::string& host) const {
   return std::ranges::all_of(slots_, [&](const Slot& slot) { return slot.host != host || slot.losses > 0; });
 }
 
-void Slots::lose_host(const std::string& host, double now) {
+void Slots::lose_host(const std::string& host, double now, double lost_at) {
   for (Slot& slot : slots_)
-    if (slot.host == host) lose(slot, now);
+    if (slot.host == host) lose(slot, now, lost_at);
 }
 
 }  // namespace chorale::launch

@@ -35,11 +35,13 @@ class Slots {
   // Assigns the ranks of a run to live slots, host after host. `spread`: every live host gets a rank first, if there are
   // enough.
   void assign(int ranks, double now, bool spread = false);
-  RankHosts hosts_of_ranks() const;                     // the hosts of the assigned ranks
-  std::string host_of(int rank) const;                  // "" if the rank has no slot
-  void lose(int rank, double now);                      // this rank's slot goes into quarantine
-  void lose_host(const std::string& host, double now);  // all slots of the host
-  bool was_lost(const std::string& host) const;         // whether all its slots have been in quarantine
+  RankHosts hosts_of_ranks() const;     // the hosts of the assigned ranks
+  std::string host_of(int rank) const;  // "" if the rank has no slot
+  void lose(int rank, double now);      // this rank's slot goes into quarantine
+  // All slots of the host. `lost_at`: when it was lost, if that is known only now.
+  void lose_host(const std::string& host, double now, double lost_at);
+  void lose_host(const std::string& host, double now) { lose_host(host, now, now); }
+  bool was_lost(const std::string& host) const;  // whether all its slots have been in quarantine
 
  private:
   struct Slot {
@@ -47,7 +49,7 @@ class Slots {
     double free_at = 0;
     int losses = 0;
   };
-  void lose(Slot& slot, double now) const;
+  void lose(Slot& slot, double now, double lost_at) const;
   bool is_live(const Slot& slot, double now) const;
 
   std::vector<Slot> slots_;

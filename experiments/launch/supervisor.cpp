@@ -171,6 +171,9 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   if (const double seconds = watch.run.step_seconds(); !std::isnan(seconds)) measured_[layout.layout] = seconds;
   lose_silent_hosts(watch);
   EndOfRun end = end_of_run(watch.verdict, watch.code, watch.run.status(), wants_end_);
+  const bool was_started = !watch.holds.empty() || !std::isnan(watch.run.opened());
+  if (end.how == Ended::failed && end.exit_code == static_cast<int>(Exit::runtime) && !was_started)
+    end.how = Ended::not_started;
   keepers_.refresh();
   end.saved = saved_step(slots_.live_hosts(now()));
   if (end.how != Ended::complete && newest_saved_step(program_.save_dir(record_.folder())) >= program_.steps())
@@ -308,9 +311,11 @@ int Supervisor::run() {
     const NextStart next = restarts_.after(end);
     if (!next.comes) {
       finish(EventKind::gave_up, "failed", next.exit_code, next.why);
+      const std::filesystem::path saved = program_.save_dir(record_.folder());
       throw Error(static_cast<Exit>(next.exit_code), "the launch gives up", next.why,
-                  fmt::format("{} report {} --group events lists what happened; continue with --load {}", program(),
-                              record_.folder().string(), program_.save_dir(record_.folder()).string()));
+                  fmt::format("{} report {} --group events lists what happened; {}", program(), record_.folder().string(),
+                              newest_saved_step(saved) >= 0 ? fmt::format("continue with --load {}", saved.string())
+                                                            : "no checkpoint was saved"));
     }
     for (const double until = now() + next.wait_seconds; now() < until && !wants_end_; session_.clock.sleep(0.02)) {
       hear_user_between_starts();

@@ -51,7 +51,8 @@ void Supervisor::judge_silence(Watch& watch) {
 // mpirun ends if a host is gone, but srun waits for it for minutes. If only the guard has died, the run still makes steps.
 void Supervisor::judge_lost_host(Watch& watch) {
   constexpr double patience_seconds = 5, patience_steps = 4;
-  if (watch.verdict || watch.lost.empty() || watch.ends_at > 0 || watch.run.status() != "running") return;
+  const std::string& status = watch.run.status();  // ranks of other hosts can have failed, because they waited for it
+  if (watch.verdict || watch.lost.empty() || watch.ends_at > 0 || status == "ok" || status == "stopped") return;
   const double step = watch.run.step_seconds(), quiet = now() - std::max(watch.lost_at, watch.moved_at);
   if (quiet < patience_seconds + (std::isnan(step) ? 0 : patience_steps * step)) return;
   watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = watch.lost, .silent_seconds = now() - watch.lost_at};
@@ -87,7 +88,7 @@ void Supervisor::hear_last_words(Watch& watch) {
   const bool ended_well = watch.code == 0 && (watch.run.status() == "ok" || watch.run.status() == "stopped");
   const bool is_known = watch.verdict && watch.verdict->kind == VerdictKind::host_gone;
   if (watch.lost.empty() || ended_well || is_known) return;
-  if (!watch.verdict) watch.verdict_at = now();
+  if (!watch.verdict) watch.verdict_at = watch.lost_at;
   watch.verdict = Verdict{.kind = VerdictKind::host_gone, .host = watch.lost};
 }
 
@@ -117,9 +118,10 @@ void Supervisor::quarantine(const Watch& watch) {
   const bool is_lost = verdict.kind == VerdictKind::died || verdict.kind == VerdictKind::hung;
   if (is_lost && verdict.rank >= 0) slots_.lose(verdict.rank, now());
   if (verdict.kind != VerdictKind::host_gone) return;
+  const double lost_at = watch.verdict_at - std::max(0.0, verdict.silent_seconds);  // its keeper can have told it then
   for (const auto& [host, ranks] : watch.holds)  // the name of a host here can differ from its own name
-    if (host == verdict.host && !ranks.empty()) return slots_.lose_host(slots_.host_of(ranks.front()), now());
-  slots_.lose_host(verdict.host, now());
+    if (host == verdict.host && !ranks.empty()) return slots_.lose_host(slots_.host_of(ranks.front()), now(), lost_at);
+  slots_.lose_host(verdict.host, now(), lost_at);
 }
 
 }  // namespace chorale::launch

@@ -218,16 +218,17 @@ std::vector<KeptStep> complete_steps(const std::vector<KeptRank>& ranks) {
   return complete;
 }
 
-void Keeper::keep(const std::string& name, const std::string& host, const std::string& supervisor) {
+bool Keeper::keep(const std::string& name, const std::string& host, const std::string& supervisor) {
   Descriptor listening = listening_socket(name);
   if (!listening) {
     if (!KeeperLine(name).is_open())
       throw Error(Exit::runtime, "the keeper cannot listen", fmt::format("{}: {}", host_name(), std::strerror(errno)),
                   "end the process that has its name, or raise ulimit -n");
-    return;
+    return false;
   }
   prepare_process();
   KeeperLoop(std::move(listening), host, supervisor).run();
+  return true;
 }
 
 pid_t Keeper::start(const std::string& name) {

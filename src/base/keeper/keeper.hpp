@@ -48,8 +48,10 @@ class Keeper {
   // Starts the process. Returns its PID, or −1 if it cannot be started. It is killed when this process ends.
   static pid_t start(const std::string& name);
   // Keeps in this process, until the supervisor is gone. `host`: the supervisor's name for this host. `supervisor`: its
-  // invitation (other_guards.hpp). Returns at once if there is a keeper of this user already: the host has two names.
-  static void keep(const std::string& name, const std::string& host, const std::string& supervisor);
+  // invitation (other_guards.hpp). Returns false at once if there is a keeper of this user already: the host has two names.
+  // `chorale keep` then ends with the code `another_keeps`, which no launcher makes of its own accord.
+  static constexpr int another_keeps = 17;
+  static bool keep(const std::string& name, const std::string& host, const std::string& supervisor);
 };
 
 // A connection to the keeper of this host.

@@ -52,6 +52,22 @@ TEST_CASE("deaths of other ranks, in other steps, or with progress between them 
   for (int i = 0; i < 6; ++i) CHECK(restarts.after(death(-1, "", 40)).comes);  // an unknown rank is never the same rank
 }
 
+TEST_CASE("a launcher that starts no rank is tried again as long as a saved step waits") {
+  const auto refused = [](std::int64_t saved) {
+    return EndOfRun{.how = Ended::not_started, .exit_code = 1, .saved = saved};
+  };
+  Restarts at_first(10);
+  CHECK(at_first.after(refused(-1)).comes);
+  const NextStart next = at_first.after(refused(-1));
+  CHECK((!next.comes && next.exit_code == 1 && next.why == "the launcher started no rank twice"));
+  Restarts later(6);
+  CHECK(later.after(death(3, "step 17", 16)).comes);
+  double waited = 0;
+  for (int i = 0; i < 5; ++i) waited += later.after(refused(16)).wait_seconds;
+  CHECK(waited == 1 + 2 + 4 + 8 + 16);
+  CHECK(later.after(refused(16)).why == "--max-restarts is 6");
+}
+
 TEST_CASE("a failure is repeated once, a wrong request never") {
   Restarts restarts(10);
   CHECK(restarts.after(failure(1, 5)).comes);

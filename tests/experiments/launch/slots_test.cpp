@@ -65,11 +65,20 @@ TEST_CASE("a loss that is seen twice counts once") {
   Slots slots({{"n0", 1}, {"n1", 1}}, 60);
   slots.assign(2, 0);
   slots.lose_host("n1", 10);
-  slots.lose(1, 11);
-  slots.lose_host("n1", 12);
-  CHECK(slots.next_return(12) == 70);
-  slots.lose_host("n1", 80);
-  CHECK(slots.next_return(80) == 200);
+  slots.lose_host("n1", 75, 10);  // told late, after the quarantine
+  CHECK(slots.live(75) == 2);
+  slots.lose(1, 80);
+  slots.lose_host("n1", 82);
+  CHECK(slots.next_return(82) == 82 + 120);
+}
+
+TEST_CASE("the slot of a dead rank does not come back before the host that was lost after it") {
+  Slots slots({{"n0", 2}, {"n1", 2}}, 20);
+  slots.assign(4, 0);
+  slots.lose(3, 8);
+  slots.lose_host("n1", 19);
+  CHECK(slots.live(38) == 2);
+  CHECK(slots.live(39) == 4);
 }
 
 TEST_CASE("a host that is held back has no live slots") {
