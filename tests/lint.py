@@ -67,6 +67,7 @@ may_include = {
     "src/record": ["src/base", "src/memory"],
     "src/data": ["src/base", "src/memory"],
     "src/tier": ["src/base", "src/memory"],
+    "src/simulation": ["src/base"],
     **{f"collectives/{name}": ["src", "collectives/schedule"] for name in algorithms},
     **below("collectives", ["src"]),
     "collectives": ["src"],

@@ -41,19 +41,20 @@ class SymbolicSimulation {
     }
   }
 
-  std::string run(const Flow& flow) {
+  std::string run(const StepGraph& graph) {
     std::string trouble;
     const auto unless_broken = [&](auto what) {
       return [&, what](std::size_t r, std::size_t s) {
         if (trouble.empty()) trouble = what(r, s);
       };
     };
-    const auto [rank, step] = flow.run(true, unless_broken([&](std::size_t r, std::size_t s) { return send(flow, r, s); }),
-                                       unless_broken([&](std::size_t r, std::size_t s) { return store(r, s); }));
+    const auto [rank, step] =
+        walk(graph, true, unless_broken([&](std::size_t r, std::size_t s) { return send(graph, r, s); }),
+             unless_broken([&](std::size_t r, std::size_t s) { return store(r, s); }));
     if (!trouble.empty()) return trouble;
     if (rank >= 0)
       return fmt::format("{}: waits forever", at(ranks_[static_cast<std::size_t>(rank)], static_cast<std::size_t>(step)));
-    return flow.unmatched();
+    return graph.unmatched();
   }
 
   std::string compare() const {
@@ -99,12 +100,12 @@ class SymbolicSimulation {
     return "";
   }
 
-  std::string send(const Flow& flow, std::size_t r, std::size_t s) {
+  std::string send(const StepGraph& graph, std::size_t r, std::size_t s) {
     const Step& step = ranks_[r].steps[s];
     if (step.kind != Kind::send) return "";
     Values values;
     if (const std::string trouble = read(r, s, step.src.at(0), values); !trouble.empty()) return trouble;
-    for (const Flow::Meeting& to : flow.meetings(r, s))
+    for (const StepGraph::Meeting& to : graph.meetings(r, s))
       if (to.rank >= 0) arrived_[static_cast<std::size_t>(to.rank)][static_cast<std::size_t>(to.step)][to.slot] = values;
     return "";
   }
@@ -154,11 +155,11 @@ std::string find_flaw(const std::vector<Schedule>& ranks) {
     if (const std::string trouble = find_misshapen(schedule); !trouble.empty()) return trouble;
     if (const std::string trouble = find_hazard(schedule); !trouble.empty()) return trouble;
   }
-  const Flow flow(ranks);
+  const StepGraph graph(ranks);
   SymbolicSimulation simulation(ranks);
-  if (const std::string trouble = simulation.run(flow); !trouble.empty()) return trouble;
+  if (const std::string trouble = simulation.run(graph); !trouble.empty()) return trouble;
   if (const std::string trouble = simulation.compare(); !trouble.empty()) return trouble;
-  return find_deadlock(ranks, flow);
+  return find_deadlock(graph);
 }
 
 }  // namespace chorale

@@ -19,9 +19,9 @@ namespace chorale {
 
 // The checks of find_flaw that need no symbols (checker_shape.cpp, checker_order.cpp). Each function returns the description
 // of a flaw, or "" if there is none.
-class Flow;
+class StepGraph;
 std::string find_misshapen(const Schedule& schedule);  // finds a step that backends cannot run
 std::string find_hazard(const Schedule& schedule);     // finds two conflicting steps that are not ordered
-std::string find_deadlock(const std::vector<Schedule>& ranks, const Flow& flow);
+std::string find_deadlock(const StepGraph& graph);
 
 }  // namespace chorale

@@ -81,12 +81,12 @@ std::string find_hazard(const Schedule& schedule) {
 
 // Without buffering, a send ends only after its receive has begun, and a receive ends only after its send has begun. If no
 // step can begin or end any more, the remaining steps are deadlocked.
-std::string find_deadlock(const std::vector<Schedule>& ranks, const Flow& flow) {
-  const Flow::Called nothing = [](std::size_t, std::size_t) {};
-  const auto [rank, step] = flow.run(false, nothing, nothing);
+std::string find_deadlock(const StepGraph& graph) {
+  const Walked nothing = [](std::size_t, std::size_t) {};
+  const auto [rank, step] = walk(graph, false, nothing, nothing);
   if (rank < 0) return "";
   return fmt::format("{}: deadlock when sends wait for their receives",
-                     at(ranks[static_cast<std::size_t>(rank)], static_cast<std::size_t>(step)));
+                     at(graph.ranks()[static_cast<std::size_t>(rank)], static_cast<std::size_t>(step)));
 }
 
 }  // namespace chorale

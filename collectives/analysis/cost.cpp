@@ -1,7 +1,6 @@
 #include "collectives/analysis/cost.hpp"
 
 #include <algorithm>
-#include <map>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -34,12 +33,12 @@ struct CostEvent {
 class CostSimulation {
  public:
   CostSimulation(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Price& price)
-      : ranks_(ranks), element_bytes_(element_bytes), price_(price), now_at_(ranks.size()) {
+      : ranks_(ranks), element_bytes_(element_bytes), price_(price), graph_(ranks), now_at_(ranks.size()) {
     for (const Schedule& schedule : ranks) {
       result_.spans.emplace_back(schedule.steps.size());
       progress_.emplace_back(schedule.steps.size());
     }
-    for (const Message& message : match_messages(ranks)) {
+    for (const Message& message : graph_.messages()) {
       of(message.from, message.send).messages.push_back(message);
       ++of(message.to, message.recv).missing;
     }
@@ -47,9 +46,7 @@ class CostSimulation {
       for (std::size_t s = 0; s < ranks[r].steps.size(); ++s) {
         const int rank = static_cast<int>(r), step = static_cast<int>(s);
         Progress& own = of(rank, step);
-        own.missing += 1 + static_cast<int>(ranks[r].steps[s].after.size());
-        for (const int before : ranks[r].steps[s].after) of(rank, before).next.push_back(step);
-        keep_channels(rank, step);
+        own.missing += 1 + graph_.steps(r)[s].waits;
         // Sends first to the ranks after this rank, then to the ranks before this rank.
         std::rotate(own.messages.begin(),
                     std::find_if(own.messages.begin(), own.messages.end(), [&](const Message& m) { return m.to > rank; }),
@@ -72,7 +69,7 @@ class CostSimulation {
         arrived(event.time, event.rank, event.step);
       } else if (event.what == What::over) {
         ++over_;
-        for (const int next : of(event.rank, event.step).next) arrived(event.time, event.rank, next);
+        for (const int next : links(event.rank, event.step).dependents) arrived(event.time, event.rank, next);
       } else {
         begin(event.time, event.rank, event.step);
       }
@@ -86,8 +83,6 @@ class CostSimulation {
  private:
   struct Progress {
     int missing = 0;                // number of steps and messages that this step waits for, plus 1 for the start
-    std::vector<int> next;          // steps that wait until this step has completed
-    std::vector<int> behind;        // later steps with the same peer and direction
     std::vector<Message> messages;  // the messages that this step sends, if any
   };
   struct Free {  // the times at which a rank's ports and processor become free again
@@ -95,6 +90,7 @@ class CostSimulation {
   };
 
   Progress& of(int rank, int step) { return progress_[index(rank)][index(step)]; }
+  const StepLinks& links(int rank, int step) const { return graph_.steps(index(rank))[index(step)]; }
   const Step& step_of(int rank, int step) const { return ranks_[index(rank)].steps[index(step)]; }
   double bytes(const Message& m) const {
     return static_cast<double>(step_of(m.from, m.send).src.at(0).count * element_bytes_);
@@ -104,20 +100,8 @@ class CostSimulation {
     if (--of(rank, step).missing == 0) events_.push({time, What::may_begin, rank, step, 0});
   }
 
-  // Messages from one rank to another are matched in the order of their steps, so they must be sent in the order of their
-  // steps.
-  void keep_channels(int rank, int step) {
-    const Step& here = step_of(rank, step);
-    for (const int peer : here.peers) {
-      const auto [last, is_first] = last_of_channel_.try_emplace({here.kind == Kind::send, rank, peer}, step);
-      if (is_first) continue;
-      of(rank, std::exchange(last->second, step)).behind.push_back(step);
-      ++of(rank, step).missing;
-    }
-  }
-
   void begin(double time, int rank, int step) {
-    for (const int behind : of(rank, step).behind) arrived(time, rank, behind);
+    for (const int next : links(rank, step).successors) arrived(time, rank, next);
     Free& free = now_at_[index(rank)];
     Timeline::Span& span = result_.spans[index(rank)][index(step)];
     const double work = static_cast<double>(addends(step_of(rank, step)) * step_of(rank, step).dst.count * element_bytes_);
@@ -139,10 +123,10 @@ class CostSimulation {
   const std::vector<Schedule>& ranks_;
   std::int64_t element_bytes_;
   Price price_;
+  StepGraph graph_;
   std::vector<std::vector<Progress>> progress_;
   std::vector<Free> now_at_;
   std::priority_queue<CostEvent, std::vector<CostEvent>, std::greater<>> events_;
-  std::map<std::tuple<bool, int, int>, int> last_of_channel_;  // maps (is a send, rank, peer) to the newest such step
   std::size_t over_ = 0;
   Timeline result_;
 };

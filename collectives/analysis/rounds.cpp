@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 
-#include "collectives/analysis/flow.hpp"
 #include "src/base/error.hpp"
 #include "src/base/index.hpp"
 
@@ -87,21 +86,8 @@ class Numbering {
 
 }  // namespace
 
-std::vector<Message> match_messages(const std::vector<Schedule>& ranks) {
-  const Flow flow(ranks);
-  require(flow.unmatched().empty(), "{}", flow.unmatched());
-  std::vector<Message> messages;
-  for (int r = 0; r < static_cast<int>(ranks.size()); ++r)
-    for (int s = 0; s < static_cast<int>(ranks[index(r)].steps.size()); ++s)
-      for (const Flow::Meeting& other : flow.meetings(index(r), index(s))) {
-        require(other.rank >= 0, "rank {}, step {}: waits for a message that no rank sends", r, s);
-        if (ranks[index(r)].steps[index(s)].kind == Kind::send) messages.push_back({r, other.rank, s, other.step});
-      }
-  return messages;
-}
-
 Rounds find_rounds(const std::vector<Schedule>& ranks) {
-  const std::vector<Message> messages = match_messages(ranks);
+  const std::vector<Message> messages = StepGraph(ranks).messages();
   // The second attempt ignores round() calls, because the round() calls of different ranks can contradict each other.
   for (const bool follow_marks : {true, false}) {
     Numbering numbering(ranks, messages, follow_marks);

@@ -1,5 +1,5 @@
-// Matches each send with its receive, and gives each step a round number, for pricing and drawing. Round numbers do not
-// affect execution. When a schedule runs, no step waits for a round.
+// Gives each step a round number, for pricing and drawing. Round numbers do not affect execution. When a schedule runs, no
+// step waits for a round.
 //
 // The round number of a local step or a receive is the maximum round number of the steps that it waits for, or 0. A receive
 // also waits for the matching send. The round number of a send is this maximum plus one. Schedule::round() raises round
@@ -8,20 +8,9 @@
 //
 //   binomial broadcast, p = 4     round 1: 0→2     round 2: 0→1, 2→3
 #pragma once
-#include <vector>
-
-#include <chorale/schedule.hpp>
+#include "collectives/schedule/step_graph.hpp"
 
 namespace chorale {
-
-struct Message {
-  int from = 0, to = 0;
-  int send = 0, recv = 0;  // index of the send step on rank `from`; index of the receiving step on rank `to`
-};
-
-// Messages from one rank to another are matched in the order of their steps. Throws if a send has no receive, or if a
-// receive has no send.
-std::vector<Message> match_messages(const std::vector<Schedule>& ranks);
 
 struct Rounds {
   int count = 0;                     // rounds have the numbers 1 to `count`; steps in round 0 need no message

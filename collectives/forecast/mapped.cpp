@@ -13,8 +13,9 @@ class MappedCall {
         element_(static_cast<double>(element_bytes)),
         eager_(mapped::is_eager(ranks, element_bytes)),
         graph_(ranks, element_bytes, site, prices) {
+    const StepGraph steps(ranks);
     for (int r = 0; r < static_cast<int>(ranks.size()); ++r)
-      programs_.push_back(mapped::compile(ranks, r, eager_ ? mapped::cells_for(element_bytes) : mapped::StagingRule{}));
+      programs_.push_back(mapped::compile(steps, r, eager_ ? mapped::cells_for(element_bytes) : mapped::StagingRule{}));
     for (int r = 0; r < static_cast<int>(ranks.size()); ++r) {
       begins_.push_back(graph_.add(r, prices.call));
       works_.emplace_back();

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "collectives/analysis/rounds.hpp"
 #include "collectives/forecast/call_graph.hpp"
 #include "collectives/forecast/forecast.hpp"
+#include "collectives/schedule/step_graph.hpp"
 #include "src/base/index.hpp"
 
 namespace chorale::forecast {
@@ -18,6 +18,7 @@ class MessageCall {
         within_(within),
         between_(between),
         call_(std::ranges::max(site.host_of) > 0 ? between : within),
+        steps_(ranks),
         graph_(ranks, element_bytes, site, call_),
         posts_(ranks.size()),
         overs_(ranks.size()) {
@@ -26,7 +27,7 @@ class MessageCall {
       for (const Step& step : ranks[index(r)].steps) add(r, begin, step);
       ends_.push_back(graph_.add(r, 0));
     }
-    for (const Message& message : match_messages(ranks)) add(message);
+    for (const Message& message : steps_.messages()) add(message);
   }
 
   double seconds() { return graph_.seconds(); }
@@ -90,15 +91,15 @@ class MessageCall {
     const int over = overs_[index(rank)][index(step)], post = posts_[index(rank)][index(step)];
     graph_.after(work, ends_[index(rank)], latency);
     if (over != post) return graph_.after(work, over, latency);
-    const auto& steps = ranks_[index(rank)].steps;
-    for (std::size_t s = 0; s < steps.size(); ++s)
-      if (std::ranges::count(steps[s].after, step)) graph_.after(work, posts_[index(rank)][s], latency);
+    for (const int next : steps_.steps(index(rank))[index(step)].dependents)
+      graph_.after(work, posts_[index(rank)][index(next)], latency);
   }
 
   const std::vector<Schedule>& ranks_;
   double element_;
   Site site_;
   const Prices &within_, &between_, &call_;
+  StepGraph steps_;
   CallGraph graph_;
   // Indexed by rank and step: the first work item of the step, which posts its messages, and the last work item of the step.
   std::vector<std::vector<int>> posts_, overs_;

@@ -1,11 +1,12 @@
 #include "collectives/schedule/chunking.hpp"
 
 #include <algorithm>
-#include <map>
 #include <queue>
 #include <utility>
 
+#include "collectives/schedule/step_graph.hpp"
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
 namespace {
@@ -25,25 +26,12 @@ Step chunk_of(const Step& step, int chunk, int chunks) {
 // Sorts the chunks by round, but keeps each step behind all steps on which this step depends. Messages between two ranks are
 // matched in order. So sends to the same peer keep their order, and receives from the same peer keep their order.
 void interleave(std::vector<Step>& steps) {
-  std::vector<int> waits(steps.size(), 0), place(steps.size(), 0);
-  std::vector<std::vector<int>> followers(steps.size());
-  std::map<std::pair<bool, int>, int> last_of_channel;
-  const auto index = [](int i) { return static_cast<std::size_t>(i); };
-  for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
-    const auto comes_after = [&](int earlier) {
-      followers[index(earlier)].push_back(i);
-      ++waits[index(i)];
-    };
-    for (const int earlier : steps[index(i)].after) comes_after(earlier);
-    for (const int peer : steps[index(i)].peers) {
-      const auto [last, first_use] = last_of_channel.try_emplace({steps[index(i)].kind == Kind::send, peer}, i);
-      if (!first_use) comes_after(std::exchange(last->second, i));
-    }
-  }
+  std::vector<StepLinks> links = links_of(steps);
+  std::vector<int> place(steps.size(), 0);
   using Turn = std::pair<int, int>;  // round, step
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> open;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (waits[i] == 0) open.emplace(steps[i].round, i);
+    if (links[i].waits == 0) open.emplace(steps[i].round, i);
   std::vector<Step> ordered;
   ordered.reserve(steps.size());
   while (!open.empty()) {
@@ -53,8 +41,9 @@ void interleave(std::vector<Step>& steps) {
     for (int& earlier : steps[i].after) earlier = place[index(earlier)];
     std::sort(steps[i].after.begin(), steps[i].after.end());
     ordered.push_back(std::move(steps[i]));
-    for (const int follower : followers[i])
-      if (--waits[index(follower)] == 0) open.emplace(steps[index(follower)].round, follower);
+    for (const auto* const followers : {&links[i].dependents, &links[i].successors})
+      for (const int follower : *followers)
+        if (--links[index(follower)].waits == 0) open.emplace(steps[index(follower)].round, follower);
   }
   steps = std::move(ordered);
 }

@@ -1,11 +1,12 @@
 #include "parallel/forecast/simulation.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
+#include <utility>
 
 #include "src/base/error.hpp"
 #include "src/base/index.hpp"
+#include "src/simulation/engine.hpp"
 
 namespace chorale {
 namespace {
@@ -15,8 +16,7 @@ struct ScriptTransfer {
   std::vector<int> ranks;       // numbered as in the group of all ranks
   std::vector<int> hosts;       // the hosts of these ranks, each listed once
   int missing = 0;              // number of ranks that must still begin the call before its transfer starts
-  double left = 0;              // remaining time, in seconds, if no other call or work ran
-  double seconds = 0;           // the predicted time of the call, which is the initial value of `left`
+  double seconds = 0;           // the predicted time of the call, if no other call or work runs
   std::map<int, double> links;  // time, in seconds, for which the call occupies each host's link; empty on one host
 
   // Returns the fraction of the call's duration during which the call needs the cores of its ranks.
@@ -30,8 +30,7 @@ struct ScriptTransfer {
 
 struct RankState {
   std::size_t next = 0;                // index of the next act
-  double left = 0;                     // the time, in seconds, that the remaining work would take on a core of the rank's
-                                       // own
+  double began = -1;                   // when the rank's work began; −1 if the rank does not compute
   int waits_for = -1;                  // the transfer that the rank waits for; −1 if it waits for no transfer
   std::vector<int> transfers;          // the transfer that belongs to each call of the rank's script
   std::map<std::string, int> counted;  // number of calls begun so far in each group or between each pair of ranks
@@ -41,7 +40,12 @@ class Simulation {
  public:
   Simulation(const std::vector<const Script*>& scripts, const std::vector<RankGroup>& groups, const forecast::Site& site,
              const Speeds& speeds)
-      : scripts_(scripts), site_(site), speeds_(speeds), ranks_(scripts.size()), computes_(scripts.size(), 0) {
+      : scripts_(scripts),
+        site_(site),
+        speeds_(speeds),
+        ranks_(scripts.size()),
+        computes_(scripts.size(), 0),
+        engine_([this](std::vector<Activity>& activities) { share(activities); }) {
     for (const RankGroup& group : groups)
       for (const int rank : group.ranks) groups_[{rank, group.name}] = &group;
     wanted_.resize(index(std::ranges::max(site.machine_of)) + 1);
@@ -52,16 +56,16 @@ class Simulation {
 
   StepTime run() {
     for (int rank = 0; rank < size(); ++rank) go_on(rank);
-    while (moves_on()) {}
+    engine_.run([this](int id) { id < size() ? end_work(id) : end_transfer(id - size()); });
     for (int rank = 0; rank < size(); ++rank)
       require(ended(rank), "rank {} waits forever in the simulation of a step", rank);
-    return {now_, computes_};
+    return {engine_.now(), computes_};
   }
 
  private:
   int size() const { return static_cast<int>(scripts_.size()); }
   bool ended(int rank) const { return ranks_[index(rank)].next == scripts_[index(rank)]->acts().size(); }
-  bool computes(int rank) const { return ranks_[index(rank)].left > 0; }
+  bool computes(int rank) const { return ranks_[index(rank)].began >= 0; }
 
   // Advances through the rank's script until the rank has work to do or must wait.
   void go_on(int rank) {
@@ -77,8 +81,9 @@ class Simulation {
         if (transfers_[index(transfer)].over) continue;
         state.waits_for = transfer;
         return;
-      } else if (state.left = seconds_of(act.work); state.left > 0) {
-        return;
+      } else if (const double seconds = seconds_of(act.work); seconds > 0) {
+        state.began = engine_.now();
+        return engine_.begin({rank, seconds});
       }
     }
   }
@@ -99,7 +104,7 @@ class Simulation {
     const int number = ranks_[index(rank)].counted[kind]++;
     const auto [found, is_new] = known_.try_emplace({&group, kind, number}, static_cast<int>(transfers_.size()));
     if (is_new) {
-      ScriptTransfer transfer{.left = call.seconds, .seconds = call.seconds};
+      ScriptTransfer transfer{.seconds = call.seconds};
       if (message)
         transfer.ranks = {group.ranks[index(call.from)], group.ranks[index(call.to)]};
       else
@@ -117,6 +122,7 @@ class Simulation {
     if (!transfer.runs && !transfer.over && (transfer.missing == 0 || sender_alone)) {
       transfer.runs = true;
       running_.push_back(found->second);
+      engine_.begin({size() + found->second, transfer.seconds});
     }
     return found->second;
   }
@@ -166,46 +172,27 @@ class Simulation {
     return 1 / ((1 - transfer.on_cores()) * most + transfer.on_cores() / slowest);
   }
 
-  // Advances the simulated time until some work or call completes. Returns false if nothing runs.
-  bool moves_on() {
+  void share(std::vector<Activity>& activities) {
     count();
-    double step = std::numeric_limits<double>::infinity();
-    for (int rank = 0; rank < size(); ++rank)
-      if (computes(rank)) step = std::min(step, ranks_[index(rank)].left / pace_of(rank));
-    for (const int t : running_) step = std::min(step, transfers_[index(t)].left / speed_of(transfers_[index(t)]));
-    if (step == std::numeric_limits<double>::infinity()) return false;
-    now_ += step;
-    constexpr double nothing = 1e-12;  // a remainder of at most this many seconds is a rounding error
-    std::vector<int> free;
-    for (int rank = 0; rank < size(); ++rank) {
-      if (!computes(rank)) continue;
-      RankState& state = ranks_[index(rank)];
-      computes_[index(rank)] += step;
-      state.left -= step * pace_of(rank);
-      if (state.left <= nothing) {
-        state.left = 0;
-        ++state.next;
-        free.push_back(rank);
+    for (Activity& activity : activities)
+      activity.rate = activity.id < size() ? pace_of(activity.id) : speed_of(transfers_[index(activity.id - size())]);
+  }
+
+  void end_work(int rank) {
+    RankState& state = ranks_[index(rank)];
+    computes_[index(rank)] += engine_.now() - std::exchange(state.began, -1);
+    ++state.next;
+    go_on(rank);
+  }
+  void end_transfer(int t) {
+    transfers_[index(t)].over = true;
+    std::erase(running_, t);
+    const std::vector<int> ranks = transfers_[index(t)].ranks;  // a copy, because ranks that go on add transfers
+    for (const int rank : ranks)
+      if (ranks_[index(rank)].waits_for == t) {
+        ++ranks_[index(rank)].next;
+        go_on(rank);
       }
-    }
-    std::vector<int> over;
-    for (const int t : running_) {
-      ScriptTransfer& transfer = transfers_[index(t)];
-      transfer.left -= step * speed_of(transfer);
-      if (transfer.left <= nothing) {
-        transfer.over = true;
-        over.push_back(t);
-      }
-    }
-    std::erase_if(running_, [&](int t) { return transfers_[index(t)].over; });
-    for (const int t : over)
-      for (const int rank : transfers_[index(t)].ranks)
-        if (ranks_[index(rank)].waits_for == t) {
-          ++ranks_[index(rank)].next;
-          free.push_back(rank);
-        }
-    for (const int rank : free) go_on(rank);
-    return true;
   }
 
   const std::vector<const Script*>& scripts_;
@@ -221,7 +208,7 @@ class Simulation {
   // Both lists have one entry per rank. An entry of `works_` is 1 if the rank computes or takes part in a call within its
   // host. An entry of `calls_` is the fraction of time in which calls to other hosts, at full speed, need the rank's core.
   std::vector<double> works_, calls_;
-  double now_ = 0;
+  Engine engine_;
 };
 
 }  // namespace

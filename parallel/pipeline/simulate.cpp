@@ -4,53 +4,63 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
+#include "src/simulation/engine.hpp"
 
 namespace chorale {
 namespace {
 
+// The engine knows the stages by their numbers, and reports a stage when its action ends.
 class PipelineSimulation {
  public:
   PipelineSimulation(const PipelineSchedule& schedule, const PipelineSeconds& seconds)
       : schedule_(schedule),
         seconds_(seconds),
         next_(schedule.actions.size(), 0),
-        free_(schedule.actions.size(), 0),
+        begun_(schedule.actions.size(), -1),
         timeline_{schedule.stages, schedule.chunks, {}} {}
 
   PipelineTimeline run() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::int64_t stage = 0; stage < schedule_.stages; ++stage)
-        while (goes_on(stage)) moved = true;
-    }
+    for (std::int64_t stage = 0; stage < schedule_.stages; ++stage) go_on(stage);
+    engine_.run([this](int stage) { end(stage); });
     for (std::size_t stage = 0; stage < next_.size(); ++stage)
       require(next_[stage] == schedule_.actions[stage].size(), "stage {} of the pipeline waits forever", stage);
     return std::move(timeline_);
   }
 
  private:
-  // Simulates the stage's next action if its input is ready.
-  bool goes_on(std::int64_t stage) {
-    const auto at = static_cast<std::size_t>(stage);
-    if (next_[at] == schedule_.actions[at].size()) return false;
-    const PipelineAction& action = schedule_.actions[at][next_[at]];
-    double begins = free_[at];
+  const PipelineAction& next_action(std::int64_t stage) const {
+    return schedule_.actions[index(stage)][next_[index(stage)]];
+  }
+
+  // Begins the stage's next action if the stage is idle and another stage has made the action's input.
+  void go_on(std::int64_t stage) {
+    if (begun_[index(stage)] >= 0 || next_[index(stage)] == schedule_.actions[index(stage)].size()) return;
+    const PipelineAction& action = next_action(stage);
+    double begins = engine_.now();
     if (const auto source = source_of(schedule_, {stage, action})) {
       const auto made = made_.find(key(source->stage, source->action));
-      if (made == made_.end()) return false;
+      if (made == made_.end()) return;
       begins = std::max(begins, made->second + (source->stage == stage ? 0 : seconds_.message));
     }
-    const double ends = begins + seconds_of(stage, action);
-    timeline_.events.push_back({stage, action, begins, ends});
-    made_[key(stage, action)] = free_[at] = ends;
-    ++next_[at];
-    return true;
+    begun_[index(stage)] = begins;
+    engine_.at(begins + seconds_of(stage, action), static_cast<int>(stage));
+  }
+
+  void end(std::int64_t stage) {
+    const PipelineAction& action = next_action(stage);
+    timeline_.events.push_back({stage, action, std::exchange(begun_[index(stage)], -1), engine_.now()});
+    made_[key(stage, action)] = engine_.now();
+    ++next_[index(stage)];
+    go_on(stage);
+    if (const auto taker = taker_of(schedule_, {stage, action})) go_on(taker->stage);
   }
 
   double seconds_of(std::int64_t stage, const PipelineAction& action) const {
-    const PartSeconds& part = seconds_.parts.at(static_cast<std::size_t>(schedule_.part(stage, action.chunk)));
+    const PartSeconds& part = seconds_.parts.at(index(schedule_.part(stage, action.chunk)));
     if (action.kind == Pass::forward) return part.forward;
     if (action.kind == Pass::weights) return part.weights;
     return part.backward + (schedule_.splits ? 0 : part.weights);
@@ -63,10 +73,11 @@ class PipelineSimulation {
 
   const PipelineSchedule& schedule_;
   const PipelineSeconds& seconds_;
-  std::vector<std::size_t> next_;
-  std::vector<double> free_;    // for each stage, the time when its previous action ends
-  std::map<Key, double> made_;  // end times of actions
+  std::vector<std::size_t> next_;  // indexed by stage: the action that runs, or that comes next
+  std::vector<double> begun_;      // indexed by stage: when this action began; −1 if none runs
+  std::map<Key, double> made_;     // end times of actions
   PipelineTimeline timeline_;
+  Engine engine_;
 };
 
 }  // namespace

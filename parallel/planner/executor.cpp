@@ -2,27 +2,24 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
-#include <queue>
 #include <set>
 #include <tuple>
 
-#include "parallel/planner/links.hpp"
 #include "src/base/error.hpp"
 #include "src/base/index.hpp"
+#include "src/simulation/max_min.hpp"
 
 namespace chorale {
 namespace {
 
 using Kind = StageCost::Act::Kind;
-constexpr double never = std::numeric_limits<double>::infinity();
 
 // Properties of a recorded call of a class. The properties are the same in every execution of the call.
 struct KnownCall {
   int channel = 0;  // the k-th calls of all classes in a channel are the same call
   int parties = 1;  // number of classes that must begin the call
   CallTime time;
-  std::vector<LinkUse> uses;  // how the call uses links between hosts
+  std::vector<ResourceUse> uses;  // how the call uses links between hosts
   std::string axis;
   double after = 0;
   bool is_message = false;
@@ -32,8 +29,9 @@ struct KnownCall {
 struct Transfer {
   const KnownCall* call = nullptr;
   int missing = 0;
-  double over = never;
-  std::vector<int> waiting;  // classes that wait for the transfer
+  bool moves = false;  // whether its bytes are on the links
+  double over = forever;
+  std::vector<int> waiting = {};  // classes that wait for the transfer
 };
 
 struct ClassState {
@@ -47,18 +45,16 @@ struct ClassState {
   bool done = false;
 };
 
-struct ExecutorEvent {
-  double time;
-  int kind, which;  // if `kind` is 0, the class `which` continues; if it is 1, the transfer `which` begins to send bytes or
-                    // is complete
-  bool operator>(const ExecutorEvent& other) const {
-    return std::tie(time, kind, which) > std::tie(other.time, other.kind, other.which);
-  }
-};
-
+// The engine knows the classes, and after them the transfers, by their numbers. A class is reported when it continues. A
+// transfer is reported when its latency is over, and when its bytes are in.
 class Executor {
  public:
-  explicit Executor(const Execution& e) : e_(e), states_(e.costs.size()), calls_(e.costs.size()) {
+  explicit Executor(const Execution& e)
+      : e_(e),
+        states_(e.costs.size()),
+        calls_(e.costs.size()),
+        engine_(
+            max_min(std::vector<double>(2 * index(e.ranks.hosts), e.system.network.adapters * e.system.network.adapter))) {
     result_.classes.resize(states_.size());
     result_.timeline.stages = e.schedule.stages;
     result_.timeline.chunks = e.schedule.chunks;
@@ -66,19 +62,8 @@ class Executor {
   }
 
   ExecutedStep run() {
-    for (std::size_t c = 0; c < states_.size(); ++c) events_.push({0, 0, static_cast<int>(c)});
-    while (true) {
-      const double event = events_.empty() ? never : events_.top().time, flow = next_arrival();
-      if (event == never && flow == never) break;
-      if (flow <= event) {
-        arrive(flow);
-      } else {
-        const ExecutorEvent now = events_.top();
-        events_.pop();
-        pass_time(now.time);
-        now.kind == 0 ? go_on(index(now.which)) : moves(now.which);
-      }
-    }
+    for (std::size_t c = 0; c < states_.size(); ++c) engine_.at(0, static_cast<int>(c));
+    engine_.run([this](int id) { index(id) < states_.size() ? go_on(index(id)) : goes_on(id - classes()); });
     for (std::size_t c = 0; c < states_.size(); ++c) {
       require(states_[c].done, "rank {} waits forever in the simulation of a step", e_.ranks.classes[c].rank);
       result_.classes[c].seconds = states_[c].accelerator;
@@ -140,10 +125,10 @@ class Executor {
     }
     return known;
   }
-  LinkUse out_of(std::size_t c, const std::string& axis) const {
+  ResourceUse out_of(std::size_t c, const std::string& axis) const {
     return {2 * e_.ranks.classes[c].host, e_.ranks.classes[c].groups.at(axis).senders};
   }
-  LinkUse into(std::size_t c, const std::string& axis) const {
+  ResourceUse into(std::size_t c, const std::string& axis) const {
     return {2 * e_.ranks.classes[c].host + 1, e_.ranks.classes[c].groups.at(axis).senders};
   }
 
@@ -160,7 +145,7 @@ class Executor {
       if (act.kind == Kind::work) {
         work(c, act);
       } else if (act.kind == Kind::begin) {
-        if (state.accelerator > now_) return events_.push({state.accelerator, 0, static_cast<int>(c)});
+        if (state.accelerator > engine_.now()) return engine_.at(state.accelerator, static_cast<int>(c));
         state.transfers[index(act.call)] = begin(c, act.call);
       } else if (!wait(c, act.call)) {
         return;
@@ -202,7 +187,7 @@ class Executor {
     result_.classes[c].copied += call.copied;
     const int count = states_[c].counted[call.channel]++;
     const auto [found, is_new] = started_.try_emplace({call.channel, count}, static_cast<int>(transfers_.size()));
-    if (is_new) transfers_.push_back({&call, call.parties, never, {}});
+    if (is_new) transfers_.push_back({&call, call.parties});
     const int which = found->second;
     // Ranks on unequal hosts send unequal numbers of bytes. A transfer is complete when its slowest rank is done.
     if (call.time.total() > transfers_[index(which)].call->time.total()) transfers_[index(which)].call = &call;
@@ -219,7 +204,7 @@ class Executor {
   }
   void start(int which) {
     const KnownCall& call = *transfers_[index(which)].call;
-    events_.push({now_ + call.time.latency + (call.uses.empty() ? call.time.moves : 0), 1, which});
+    engine_.at(engine_.now() + call.time.latency + (call.uses.empty() ? call.time.moves : 0), classes() + which);
   }
 
   bool wait(std::size_t c, int number) {
@@ -227,7 +212,7 @@ class Executor {
     const int which = state.transfers[index(number)];
     if (which < 0) return true;  // the call began in a pass that does not occur in this step
     Transfer& transfer = transfers_[index(which)];
-    if (transfer.over == never) {
+    if (transfer.over == forever) {
       if (std::ranges::count(transfer.waiting, static_cast<int>(c)) == 0) transfer.waiting.push_back(static_cast<int>(c));
       return false;
     }
@@ -239,44 +224,22 @@ class Executor {
     return true;
   }
 
-  void moves(int which) {
+  void goes_on(int which) {
     const KnownCall& call = *transfers_[index(which)].call;
-    if (call.uses.empty()) return over(which);
-    flows_.push_back({which, call.uses, call.time.crossing / call.time.moves, call.time.crossing, 0});
-    share_links();
+    if (call.uses.empty() || std::exchange(transfers_[index(which)].moves, true)) return over(which);
+    engine_.begin({classes() + which, call.time.crossing, call.uses, call.time.crossing / call.time.moves});
   }
   void over(int which) {
-    transfers_[index(which)].over = now_;
+    transfers_[index(which)].over = engine_.now();
     if (const KnownCall& call = *transfers_[index(which)].call; !call.is_message) {
       std::deque<int>& line = lines_[call.channel];
       line.pop_front();
       if (!line.empty()) start(line.front());
     }
-    for (const int c : transfers_[index(which)].waiting) events_.push({now_, 0, c});
+    for (const int c : transfers_[index(which)].waiting) engine_.at(engine_.now(), c);
   }
 
-  double next_arrival() const {
-    double first = never;
-    for (const LinkFlow& flow : flows_) first = std::min(first, now_ + flow.left / flow.rate);
-    return first;
-  }
-  void arrive(double time) {
-    std::vector<int> arrived;
-    for (const LinkFlow& flow : flows_)
-      if (now_ + flow.left / flow.rate <= time) arrived.push_back(flow.transfer);
-    pass_time(time);
-    std::erase_if(flows_, [&](const LinkFlow& flow) { return std::ranges::count(arrived, flow.transfer) > 0; });
-    for (const int which : arrived) over(which);
-    share_links();
-  }
-  void pass_time(double until) {
-    for (LinkFlow& flow : flows_) flow.left = std::max(0.0, flow.left - flow.rate * (until - now_));
-    now_ = until;
-  }
-  void share_links() {
-    const NetworkLinks& network = e_.system.network;
-    share(flows_, std::vector<double>(2 * index(e_.ranks.hosts), network.adapters * network.adapter));
-  }
+  int classes() const { return static_cast<int>(states_.size()); }
 
   const Execution& e_;
   std::vector<ClassState> states_;
@@ -285,9 +248,7 @@ class Executor {
   std::map<int, std::deque<int>> lines_;        // key: the channel. Collectives of a group run one after the other
   std::map<std::pair<int, int>, int> started_;  // calls that some classes must still begin; the key is (channel, number)
   std::vector<Transfer> transfers_;
-  std::vector<LinkFlow> flows_;
-  std::priority_queue<ExecutorEvent, std::vector<ExecutorEvent>, std::greater<>> events_;
-  double now_ = 0;
+  Engine engine_;
   ExecutedStep result_;
 };
 

@@ -2,7 +2,7 @@
 // calls share the links of the system. Only one rank of each class of similar ranks is executed (classes.hpp).
 //
 //   class 0   F0 ─── F1 ─── ··B0 ───          a host thread launches kernels; the accelerator runs them
-//   call                 ├──────┤             after the last begin: latency, then bytes, which share links (links.hpp)
+//   call                 ├──────┤             after the last begin: latency, then bytes, which share links (max_min.hpp)
 //
 // The collectives of a group run one after the other, as on a stream.
 //

@@ -58,10 +58,10 @@ std::unique_ptr<Operation> MappedGroup::prepare(const Plan& plan) {
   const std::vector<Schedule> ranks = schedules_of(plan);
   const std::int64_t element = size_of(plan.dtype);
   if (is_eager(ranks, element))
-    return std::make_unique<EagerOperation>(*this, plan, compile(ranks, plan.problem.rank, cells_for(element)));
+    return std::make_unique<EagerOperation>(*this, plan, compile(StepGraph(ranks), plan.problem.rank, cells_for(element)));
   StagingRule staging{.line_elements = line_bytes / element};
   if (reach().has_kernel_copies()) staging.most_elements = reach().staged_up_to / element;
-  return std::make_unique<MappedOperation>(*this, plan, compile(ranks, plan.problem.rank, staging));
+  return std::make_unique<MappedOperation>(*this, plan, compile(StepGraph(ranks), plan.problem.rank, staging));
 }
 
 std::unique_ptr<Group> MappedGroup::pair(int from, int to) {

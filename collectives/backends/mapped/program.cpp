@@ -1,7 +1,6 @@
 #include "collectives/backends/mapped/program.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "collectives/backends/mapped/flag_page.hpp"
 #include "collectives/backends/mapped/stage_layout.hpp"
@@ -11,18 +10,13 @@
 namespace chorale::mapped {
 namespace {
 
-struct MappedMessage {
-  int sender, sender_step, receiver, receiver_step;
-};
-
 bool receives(const Step& step) { return step.kind == Kind::recv || step.kind == Kind::recv_reduce; }
 
 class Compiler {
  public:
-  Compiler(const std::vector<Schedule>& ranks, int rank, StagingRule staging)
-      : ranks_(ranks), rank_(rank), eager_(staging.eager) {
-    match();
-    for (const Schedule& schedule : ranks) stages_.emplace_back(schedule, staging);
+  Compiler(const StepGraph& graph, int rank, StagingRule staging)
+      : graph_(graph), ranks_(graph.ranks()), rank_(rank), eager_(staging.eager) {
+    for (const Schedule& schedule : ranks_) stages_.emplace_back(schedule, staging);
     program_.scratch_count = schedule().scratch_count();
     program_.lines = stages_[index(rank)].lines;
     program_.staged_elements = staging.most_elements;
@@ -43,38 +37,26 @@ class Compiler {
   const Schedule& schedule() const { return ranks_[index(rank_)]; }
   const Step& step(int rank, int s) const { return ranks_[index(rank)].steps[index(s)]; }
 
-  // The i-th send step from rank a to rank b matches the i-th receive step of rank b from rank a.
-  void match() {
-    std::map<std::pair<int, int>, std::vector<int>> sends;
-    outgoing_.resize(ranks_.size());
-    incoming_.resize(ranks_.size());
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      outgoing_[r].resize(ranks_[r].steps.size());
-      incoming_[r].resize(ranks_[r].steps.size());
-      for (std::size_t s = 0; s < ranks_[r].steps.size(); ++s)
-        if (ranks_[r].steps[s].kind == Kind::send)
-          for (const int peer : ranks_[r].steps[s].peers) sends[{static_cast<int>(r), peer}].push_back(static_cast<int>(s));
+  // The messages that a step sends or receives.
+  std::vector<Message> messages(int rank, int s, bool sent) const {
+    std::vector<Message> all;
+    if ((step(rank, s).kind == Kind::send) != sent) return all;
+    for (const StepGraph::Meeting& other : graph_.meetings(index(rank), index(s))) {
+      require(other.rank >= 0 || sent, "rank {} receives more messages than it is sent; {}", rank,
+              at(ranks_[index(rank)], index(s)));
+      if (other.rank >= 0)
+        all.push_back(sent ? Message{rank, other.rank, s, other.step} : Message{other.rank, rank, other.step, s});
     }
-    std::map<std::pair<int, int>, std::size_t> received;
-    for (std::size_t r = 0; r < ranks_.size(); ++r)
-      for (std::size_t s = 0; s < ranks_[r].steps.size(); ++s)
-        if (receives(ranks_[r].steps[s]))
-          for (const int peer : ranks_[r].steps[s].peers) {
-            const std::pair<int, int> channel{peer, static_cast<int>(r)};
-            const std::size_t nth = received[channel]++;
-            require(nth < sends[channel].size(), "rank {} receives more messages from rank {} than it sends", r, peer);
-            const MappedMessage message{peer, sends[channel][nth], static_cast<int>(r), static_cast<int>(s)};
-            outgoing_[index(peer)][index(message.sender_step)].push_back(message);
-            incoming_[r][s].push_back(message);
-          }
+    return all;
   }
+  std::vector<Message> outgoing(int rank, int s) const { return messages(rank, s, true); }
+  std::vector<Message> incoming(int rank, int s) const { return messages(rank, s, false); }
 
   Spot own(const Range& range) const { return {rank_, range.place, range.first}; }
 
-  Spot sent(const MappedMessage& message) const {
-    const Range& range = step(message.sender, message.sender_step).src[0];
-    return {message.sender, range.place, range.first,
-            stages_[index(message.sender)].messages[index(message.sender_step)].at};
+  Spot sent(const Message& message) const {
+    const Range& range = step(message.from, message.send).src[0];
+    return {message.from, range.place, range.first, stages_[index(message.from)].messages[index(message.send)].at};
   }
 
   Action action(int s) {
@@ -89,8 +71,8 @@ class Compiler {
       action.fill.staged = staged.fill_at;
       action.fill_count = staged.fill.count;
     }
-    for (const MappedMessage& message : incoming_[index(rank_)][index(s)]) {
-      action.events.push_back({message.sender, message.sender_step});
+    for (const Message& message : incoming(rank_, s)) {
+      action.events.push_back({message.from, message.send});
       action.from.push_back(sent(message));
     }
     if (step.kind == Kind::recv_reduce)  // sorts all addends by rank, including this rank's addend
@@ -100,23 +82,23 @@ class Compiler {
 
   // Whether the sender may write to the receiver's target while step `maker` runs. The step `maker` is the recv_reduce that
   // produces the sent data, or −1 if there is none.
-  bool can_be_written(const MappedMessage& message, int maker) const {
-    const Step& sender = step(message.sender, message.sender_step);
-    const Step& receiver = step(message.receiver, message.receiver_step);
+  bool can_be_written(const Message& message, int maker) const {
+    const Step& sender = step(message.from, message.send);
+    const Step& receiver = step(message.to, message.recv);
     if (receiver.kind != Kind::recv || receiver.dst.place != Place::output) return false;
     if (receiver.after.empty()) return true;
     if (maker < 0) return false;
-    const Problem& problem = ranks_[index(message.receiver)].problem();
-    const auto& made_from = incoming_[index(message.sender)][index(maker)];
+    const Problem& problem = ranks_[index(message.to)].problem();
+    const auto& made_from = incoming(message.from, maker);
     // Earlier steps of the receiver could access the target. Writing is safe if only the maker still reads the target,
     // because the maker reads each element before it writes that element.
     return std::all_of(receiver.after.begin(), receiver.after.end(), [&](int before) {
-      const Step& other = step(message.receiver, before);
-      const auto& readers = outgoing_[index(message.receiver)][index(before)];
+      const Step& other = step(message.to, before);
+      const auto& readers = outgoing(message.to, before);
       const bool same_place = other.kind == Kind::send && same_start(problem, other.src[0], receiver.dst);
       return same_place && readers.size() == 1 && sender.src[0].count == other.src[0].count &&
              std::any_of(made_from.begin(), made_from.end(),
-                         [&](const MappedMessage& m) { return m.sender == message.receiver && m.sender_step == before; });
+                         [&](const Message& m) { return m.from == message.to && m.send == before; });
     });
   }
 
@@ -168,27 +150,27 @@ class Compiler {
     return same ? send.after[0] : -1;
   }
 
-  bool is_written(const MappedMessage& message) const {
-    const int maker = maker_of(message.sender, message.sender_step);
-    const bool wanted = maker >= 0 || step(message.sender, message.sender_step).put;
+  bool is_written(const Message& message) const {
+    const int maker = maker_of(message.from, message.send);
+    const bool wanted = maker >= 0 || step(message.from, message.send).put;
     return !eager_ && wanted && can_be_written(message, maker);
   }
 
   void merge_sends() {
     for (int s = 0; s < static_cast<int>(program_.actions.size()); ++s) {
       Action& action = program_.actions[index(s)];
-      for (const MappedMessage& message : outgoing_[index(rank_)][index(s)])
+      for (const Message& message : outgoing(rank_, s))
         if (is_written(message)) {
-          const Range& range = step(message.receiver, message.receiver_step).dst;
+          const Range& range = step(message.to, message.recv).dst;
           const int maker = maker_of(rank_, s);
-          program_.actions[index(maker >= 0 ? maker : s)].also_into.push_back({message.receiver, range.place, range.first});
+          program_.actions[index(maker >= 0 ? maker : s)].also_into.push_back({message.to, range.place, range.first});
         }
       const int maker = action.fill_count > 0 ? maker_of(rank_, s) : -1;
       if (maker >= 0 && program_.actions[index(maker)].also_staged < 0) {
         program_.actions[index(maker)].also_staged = action.from[0].staged;
         action.fill_count = 0;
       }
-      action.written = action.kind == Kind::recv && is_written(incoming_[index(rank_)][index(s)][0]);
+      action.written = action.kind == Kind::recv && is_written(incoming(rank_, s)[0]);
     }
   }
 
@@ -199,20 +181,20 @@ class Compiler {
     if (eager_) return;
     action.shown = action.kind == Kind::send || receives(schedule().steps[index(s)]);
     for (const int before : action.after)
-      for (const MappedMessage& message : outgoing_[index(rank_)][index(before)]) action.readers.push_back(reader(message));
-    for (const MappedMessage& message : outgoing_[index(rank_)][index(s)]) program_.at_the_end.push_back(reader(message));
+      for (const Message& message : outgoing(rank_, before)) action.readers.push_back(reader(message));
+    for (const Message& message : outgoing(rank_, s)) program_.at_the_end.push_back(reader(message));
   }
-  Event reader(const MappedMessage& message) const {
-    const std::int64_t count = step(message.sender, message.sender_step).src[0].count;
-    return {message.receiver, message.receiver_step, is_written(message) ? count : 0};
+  Event reader(const Message& message) const {
+    const std::int64_t count = step(message.from, message.send).src[0].count;
+    return {message.to, message.recv, is_written(message) ? count : 0};
   }
 
+  const StepGraph& graph_;
   const std::vector<Schedule>& ranks_;
   const int rank_;
   const bool eager_;
   std::vector<StageLayout> stages_;  // indexed by rank
   Program program_;
-  std::vector<std::vector<std::vector<MappedMessage>>> outgoing_, incoming_;  // indexed by rank and step
 };
 
 }  // namespace
@@ -227,8 +209,6 @@ bool is_eager(const std::vector<Schedule>& ranks, std::int64_t element_bytes) {
   });
 }
 
-Program compile(const std::vector<Schedule>& ranks, int rank, StagingRule staging) {
-  return Compiler(ranks, rank, staging).run();
-}
+Program compile(const StepGraph& graph, int rank, StagingRule staging) { return Compiler(graph, rank, staging).run(); }
 
 }  // namespace chorale::mapped

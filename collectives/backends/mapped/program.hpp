@@ -14,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-#include <chorale/schedule.hpp>
+#include "collectives/schedule/step_graph.hpp"
 
 namespace chorale::mapped {
 
@@ -71,7 +71,7 @@ struct StagingRule {
   std::int64_t most_elements = std::numeric_limits<std::int64_t>::max();  // longer messages are not staged
   bool eager = false;  // the data of all ranks are staged, so no step waits for its readers
 };
-Program compile(const std::vector<Schedule>& ranks, int rank, StagingRule staging);
+Program compile(const StepGraph& graph, int rank, StagingRule staging);
 
 constexpr std::int64_t line_bytes = 64;  // the size of a line of a stage
 // Whether all ranks send so little that their data fit into the cells of flag pages. If so, compile the program with

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collectives/analysis/rounds.hpp"
+#include "collectives/schedule/step_graph.hpp"
 #include "src/base/error.hpp"
 #include "src/base/index.hpp"
 
@@ -17,7 +17,7 @@ constexpr int unknown = -1;
 class Grouping {
  public:
   explicit Grouping(const std::vector<Schedule>& ranks)
-      : ranks_(ranks), messages_(match_messages(ranks)), of_message_(messages_.size(), unknown) {
+      : ranks_(ranks), messages_(StepGraph(ranks).messages()), of_message_(messages_.size(), unknown) {
     for (const Schedule& schedule : ranks) {
       over_.emplace_back(schedule.steps.size(), unknown);
       left_.emplace_back(schedule.steps.size(), 0);

@@ -1,9 +1,9 @@
 #include "collectives/backends/message/plan.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "collectives/schedule/chunking.hpp"
+#include "collectives/schedule/step_graph.hpp"
 #include "src/base/round_up.hpp"
 
 namespace chorale {
@@ -28,6 +28,7 @@ void flatten(const Step& step, int index, int rank, MessagePlan& plan) {
       plan.workspace_bytes += cache_lines(bytes);
     }
     plan.messages.push_back({peer, step.kind != Kind::send, index, place, bytes});
+    if (std::ranges::find(plan.peers, peer) == plan.peers.end()) plan.peers.push_back(peer);
   }
   if (step.kind != Kind::send)
     for (const Range& own : step.src) plan.spots.push_back(spot(own));
@@ -52,31 +53,16 @@ MessagePlan::MessagePlan(const Plan& plan) : dtype(plan.dtype), op(plan.op) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i)
     flatten(schedule.steps[i], static_cast<int>(i), plan.problem.rank, *this);
 
-  std::vector<std::vector<int>> over(steps.size()), posted(steps.size());
-  std::map<std::pair<int, bool>, int> newest;  // maps (peer, whether incoming) to the newest step with such a message
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const int self = static_cast<int>(i);
-    for (const int before : schedule.steps[i].after) over[static_cast<std::size_t>(before)].push_back(self);
-    steps[i].waits = static_cast<int>(schedule.steps[i].after.size());
-    for (int m = steps[i].messages.first; m < steps[i].messages.last; ++m) {
-      const FlatMessage& message = messages[static_cast<std::size_t>(m)];
-      const auto [channel, is_first] = newest.try_emplace({message.peer, message.incoming}, self);
-      if (!is_first) {
-        posted[static_cast<std::size_t>(channel->second)].push_back(self);
-        ++steps[i].waits;
-        channel->second = self;
-      }
-      if (std::find(peers.begin(), peers.end(), message.peer) == peers.end()) peers.push_back(message.peer);
-    }
-  }
+  const std::vector<StepLinks> links = links_of(schedule.steps);
   const auto append = [this](const std::vector<int>& list) {
     const int first = static_cast<int>(released.size());
     released.insert(released.end(), list.begin(), list.end());
     return Indices{first, static_cast<int>(released.size())};
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i].over = append(over[i]);
-    steps[i].posted = append(posted[i]);
+    steps[i].waits = links[i].waits;
+    steps[i].over = append(links[i].dependents);
+    steps[i].posted = append(links[i].successors);
   }
 }
 

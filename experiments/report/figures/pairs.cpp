@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include <chorale/algorithm.hpp>
-#include "collectives/analysis/rounds.hpp"
+#include "collectives/schedule/step_graph.hpp"
 #include "experiments/report/bench_series.hpp"
 #include "experiments/report/figures/figures.hpp"
 
@@ -33,7 +33,7 @@ Matrix bytes_between(const BenchRow& row) {
   const std::vector<Schedule> ranks = plan_all_ranks(*algorithm, problem);
   Matrix matrix(ranks.size(), std::vector<double>(ranks.size(), 0));
   double all = 0;
-  for (const Message& message : match_messages(ranks)) {
+  for (const Message& message : StepGraph(ranks).messages()) {
     double elements = 0;
     for (const Range& range :
          ranks[static_cast<std::size_t>(message.from)].steps[static_cast<std::size_t>(message.send)].src)

@@ -162,7 +162,7 @@ TEST_CASE("no step begins before the steps that it waits for have ended, and no 
   for (const auto& a : timeline.transfers)
     for (const auto& b : timeline.transfers)
       if (&a != &b && a.message.from == b.message.from) CHECK(a.leaves != b.leaves);
-  CHECK(timeline.transfers.size() == match_messages(ranks).size());
+  CHECK(timeline.transfers.size() == StepGraph(ranks).messages().size());
   CHECK(timeline.seconds > 0);
 }
 

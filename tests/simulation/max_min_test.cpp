@@ -1,18 +1,18 @@
-// Tests that links are shared by max-min fairness. Equal transfers must get the same rates whether they are counted one by
-// one or together.
-#include "parallel/planner/links.hpp"
+// Tests that resources are shared by max-min fairness. Equal activities must get the same rates whether they are counted one
+// by one or together.
+#include "src/simulation/max_min.hpp"
 
 #include "tests/catch.hpp"
 
 namespace chorale::test {
 namespace {
 
-LinkFlow flow(double limit, std::vector<LinkUse> uses) { return {.uses = std::move(uses), .limit = limit}; }
+Activity flow(double limit, std::vector<ResourceUse> uses) { return {.uses = std::move(uses), .limit = limit}; }
 
-std::vector<double> rates(std::vector<LinkFlow> flows, double capacity, int links) {
-  share(flows, std::vector<double>(static_cast<std::size_t>(links), capacity));
+std::vector<double> rates(std::vector<Activity> flows, double capacity, int links) {
+  max_min(std::vector<double>(static_cast<std::size_t>(links), capacity))(flows);
   std::vector<double> all;
-  for (const LinkFlow& one : flows) all.push_back(one.rate);
+  for (const Activity& one : flows) all.push_back(one.rate);
   return all;
 }
 
@@ -24,8 +24,8 @@ TEST_CASE("connections that want little leave their share to the others") {
 }
 
 TEST_CASE("links may have different capacities") {
-  std::vector<LinkFlow> flows{flow(1e9, {{0, 1}, {1, 1}}), flow(1e9, {{1, 1}})};
-  share(flows, {10, 90});
+  std::vector<Activity> flows{flow(1e9, {{0, 1}, {1, 1}}), flow(1e9, {{1, 1}})};
+  max_min({10, 90})(flows);
   CHECK(flows[0].rate == 10);
   CHECK(flows[1].rate == 80);
 }
@@ -38,7 +38,7 @@ TEST_CASE("a connection over two links gets what the fuller one leaves") {
 }
 
 TEST_CASE("eight equal transfers, and one with eight connections, have the same rates, bit for bit") {
-  std::vector<LinkFlow> apart{flow(3.7, {{0, 1}, {1, 1}})}, together = apart;
+  std::vector<Activity> apart{flow(3.7, {{0, 1}, {1, 1}})}, together = apart;
   for (int i = 0; i < 8; ++i) apart.push_back(flow(1e9, {{0, 1}}));
   together.push_back(flow(1e9, {{0, 8}}));
   CHECK(rates(apart, 22.3, 2).back() == rates(together, 22.3, 2).back());
