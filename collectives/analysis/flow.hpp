@@ -1,5 +1,5 @@
-// What the analysis of schedules shares. Lineup numbers the elements of a rank's buffers. walk() runs the steps of all ranks in
-// one of the orders that the dependencies allow. The checker (checker.hpp) and the symbolic run (symbolic_run.hpp) use them.
+// What the analysis of schedules shares. Lineup numbers the elements of a rank's buffers. walk() runs the steps of all ranks
+// in one of the orders that the dependencies allow.
 #pragma once
 #include <functional>
 #include <utility>

@@ -4,7 +4,6 @@
 #include "src/base/index.hpp"
 
 namespace chorale {
-namespace {}  // namespace
 
 SymbolicRun::SymbolicRun(const std::vector<Schedule>& ranks, Expressions& sums)
     : ranks_(ranks), sums_(sums), rounds_(find_rounds(ranks)) {

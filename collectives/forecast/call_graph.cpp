@@ -2,41 +2,31 @@
 
 #include <algorithm>
 
+#include "src/base/index.hpp"
+
 namespace chorale::forecast {
 
 CallGraph::CallGraph(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices)
-    : ranks_(ranks),
+    : WorkGraph(site, site.crowded() ? prices.turn : 0, prices.burst * prices.link),
+      ranks_(ranks),
       element_(static_cast<double>(element_bytes)),
-      prices_(prices),
-      core_of_(site.core_of()),
-      graph_(site, site.crowded() ? prices.turn : 0, prices.burst * prices.link) {}
-
-int CallGraph::add(int rank, double seconds) {
-  own_.push_back({graph_.add(rank, seconds), rank, seconds});
-  return own_.back().work;
-}
+      prices_(prices) {}
 
 double CallGraph::seconds() {
-  const std::vector<int> order = graph_.order();
+  const std::vector<int> order = this->order();
   std::vector<std::size_t> place(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) place[static_cast<std::size_t>(order[i])] = i;
-  std::stable_sort(accesses_.begin(), accesses_.end(), [&](const Accessed& a, const Accessed& b) {
-    return place[static_cast<std::size_t>(a.work)] < place[static_cast<std::size_t>(b.work)];
-  });
-  std::vector<int> rank_of(order.size(), -1);
-  for (const Own& own : own_) rank_of[static_cast<std::size_t>(own.work)] = own.rank;
-  Caches caches(ranks_, core_of_);
-  for (const Accessed& a : accesses_)
-    caches.note(a.work, rank_of[static_cast<std::size_t>(a.work)], a.owner, a.elements, a.access);
+  for (std::size_t i = 0; i < order.size(); ++i) place[index(order[i])] = i;
+  std::ranges::stable_sort(accesses_, {}, [&](const Accessed& a) { return place[index(a.work)]; });
+  Caches caches(ranks_, site_.core_of());
+  for (const Accessed& a : accesses_) caches.note(a.work, works_[index(a.work)].rank, a.owner, a.elements, a.access);
   const auto counts = caches.counts(order.size());
-  for (const Own& own : own_) {
-    const auto& count = counts[static_cast<std::size_t>(own.work)];
-    const double footprint = caches.touched(own.rank) * element_;
-    graph_.takes(own.work,
-                 own.seconds + element_ * (count.held * at(prices_.touch, footprint) +
-                                           count.fetched * at(prices_.cross, footprint) + count.added * prices_.cross_sum));
+  for (std::size_t w = 0; w < works_.size(); ++w) {
+    if (works_[w].to >= 0) continue;
+    const double footprint = caches.touched(works_[w].rank) * element_;
+    works_[w].seconds += element_ * (counts[w].held * at(prices_.touch, footprint) +
+                                     counts[w].fetched * at(prices_.cross, footprint) + counts[w].added * prices_.cross_sum);
   }
-  return graph_.seconds();
+  return WorkGraph::seconds();
 }
 
 }  // namespace chorale::forecast

@@ -9,24 +9,17 @@
 
 namespace chorale::forecast {
 
-class CallGraph {
+class CallGraph : public WorkGraph {
  public:
   CallGraph(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices);
 
-  int add(int rank, double seconds);  // adds a work item; its duration is `seconds` plus the time of its accesses
-  int add_transfer(int from, int to, double seconds) { return graph_.add_transfer(from, to, seconds); }
-  void after(int earlier, int later, double latency = 0) { graph_.after(earlier, later, latency); }
-  // Records that the work item `work` accesses elements of rank `owner`.
+  // Records that the work item `work` accesses elements of rank `owner`. Its duration becomes longer by the price.
   void accesses(int work, int owner, const Range& elements, Access access) {
     accesses_.push_back({work, owner, elements, access});
   }
   double seconds();  // may be called only once
 
  private:
-  struct Own {
-    int work, rank;
-    double seconds;
-  };
   struct Accessed {
     int work, owner;
     Range elements;
@@ -35,9 +28,6 @@ class CallGraph {
   const std::vector<Schedule>& ranks_;
   double element_;
   const Prices& prices_;
-  std::vector<int> core_of_;
-  WorkGraph graph_;
-  std::vector<Own> own_;
   std::vector<Accessed> accesses_;
 };
 

@@ -6,8 +6,6 @@
 #include "src/base/index.hpp"
 
 namespace chorale::forecast {
-namespace {}  // namespace
-
 Site Site::one_host(int ranks, int cores) {
   const std::vector<int> zeros(index(ranks), 0);
   return {zeros, zeros, cores};
@@ -42,8 +40,6 @@ void WorkGraph::after(int earlier, int later, double latency) {
   works_[index(earlier)].next.push_back({later, latency});
   ++works_[index(later)].missing;
 }
-
-void WorkGraph::takes(int work, double seconds) { works_[index(work)].seconds = seconds; }
 
 std::vector<int> WorkGraph::order() const {
   std::vector<int> order, missing;

@@ -36,12 +36,10 @@ class WorkGraph {
 
   int add(int rank, double seconds);                       // adds a work item; returns its number
   int add_transfer(int from, int to, double seconds);      // adds a transfer between the hosts of these ranks
-  void takes(int work, double seconds);                    // replaces the duration of the work item
-  std::vector<int> order() const;                          // an order in which all work items can run
   void after(int earlier, int later, double latency = 0);  // `later` begins `latency` after the end of `earlier`, or later
   double seconds() const;                                  // time until all work has completed
 
- private:
+ protected:
   struct Next {
     int work;
     double latency;
@@ -52,10 +50,14 @@ class WorkGraph {
     int missing = 0;
     std::vector<Next> next = {};
   };
-  friend class WorkRun;
+  std::vector<int> order() const;  // an order in which all work items can run
+
   Site site_;
   double switch_seconds_, burst_seconds_;
   std::vector<Work> works_;
+
+ private:
+  friend class WorkRun;
 };
 
 }  // namespace chorale::forecast

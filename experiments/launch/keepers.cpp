@@ -38,8 +38,8 @@ void Keepers::end(HostKeeper& keeper) {
 }
 
 void Keepers::reap() {
-  static constexpr double patience_seconds = 2;
-  std::erase_if(ending_, [this](const auto& one) {
+  constexpr double patience_seconds = 2;
+  std::erase_if(ending_, [this](const std::pair<int, double>& one) {
     if (clock_.seconds() - one.second > patience_seconds) kill(one.first, SIGKILL);
     return waitpid(one.first, nullptr, WNOHANG) != 0;
   });

@@ -1,7 +1,7 @@
 // Simulates one collective on a system of accelerators. The schedules of all ranks are executed in simulated time, message
 // by message.
 //
-//   a message      sender and receiver have posted it ── latency ── bytes, at the rate that its links allow (links.hpp)
+//   a message      sender and receiver have posted it ── latency ── bytes, at the rate that its links allow
 //   links          each accelerator has two: out, in      each host has two to other hosts: out, in
 //
 // A step of a schedule is posted when the steps on which it depends are complete. Sums and local copies are assumed to take

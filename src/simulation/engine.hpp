@@ -1,5 +1,5 @@
-// The virtual time of everything that Chorale predicts. The engine knows only times, and activities that share resources. Its
-// clients know what happens at a time, or when an activity is over, and say what happens next.
+// The virtual time of everything that Chorale predicts. The engine knows only times, and activities that share resources.
+// Its clients know what happens at a time, or when an activity is over, and say what happens next.
 //
 //   at(t, id)       ─────────────────▶ t           over(id)      a kernel, a latency, the end of a call
 //   begin(activity) ═══ amount / rate ═══▶         over(id)      bytes on links, work on cores
