@@ -5,7 +5,7 @@
 //   messages          LogGP: both ends spend time on a message; the receiver copies it; long messages wait for both ends
 //   between hosts     like messages, but all ranks of a host share the host's link
 //
-// docs/machine_file.md explains the model and its limits.
+// docs/prediction.md explains the model and its limits.
 #pragma once
 #include <optional>
 #include <string>

@@ -11,7 +11,8 @@
 namespace chorale {
 namespace {
 
-// The engine knows the messages by their numbers. It reports each twice: when its latency is over, and when its bytes are in.
+// The engine knows the messages by their numbers. It reports each twice: when its latency is over, then when its bytes are
+// in.
 class SystemCall {
  public:
   SystemCall(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const System& system)

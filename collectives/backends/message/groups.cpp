@@ -21,7 +21,8 @@ class Grouping {
     for (const Schedule& schedule : ranks) {
       ready_.emplace_back(schedule.steps.size(), unknown);
       over_.emplace_back(schedule.steps.size(), unknown);
-      for (auto& of = of_message_.emplace_back(); const Step& step : schedule.steps) of.emplace_back(step.peers.size(), unknown);
+      for (auto& of = of_message_.emplace_back(); const Step& step : schedule.steps)
+        of.emplace_back(step.peers.size(), unknown);
     }
     const auto stuck = walk(
         graph_, false, [this](std::size_t r, std::size_t s) { begin(r, s); },
