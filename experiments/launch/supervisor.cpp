@@ -255,7 +255,10 @@ void Supervisor::note_start(const Watch& watch) {
 }
 
 void Supervisor::note_end(const Watch& watch, const EndOfRun& end, double ended) {
-  if (has_event_) record_.event(event_);  // this start did no step
+  if (has_event_) {  // this start did no step
+    if (std::isnan(event_.start_s)) event_.start_s = ended - watch.run.began();
+    record_.event(event_);
+  }
   has_event_ = false;
   if (end.how == Ended::complete) return;
   const std::int64_t kept = std::max(end.saved, watch.run.first_number() - 1);

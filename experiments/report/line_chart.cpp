@@ -41,11 +41,13 @@ class Plot {
         legend.push_back({line.name, sample(line)});  // assigns looks
     if (!chart_.hollow.empty()) legend.push_back({chart_.hollow, "<circle class=\"hollow\" cx=\"12\" cy=\"6\" r=\"3.4\"/>"});
     for (const Line& line : chart_.lines)
-      if (line.kind == events) draw_events(line);
+      if (line.kind == events) draw_marks(line);
     for (const Line::Kind kind : {other, limit, model, series, hollow})
       for (const Line& line : chart_.lines)
         if (line.kind == kind) draw(line);
     draw_dots();
+    for (const Line& line : chart_.lines)
+      if (line.kind == events) name_events(line);
     const double end = canvas_.legend(0, bottom + 52, legend);
     return canvas_.finish(end + 4);
   }
@@ -202,21 +204,28 @@ class Plot {
                        join(names, "; "));
   }
 
-  // Draws the events behind the curves. Their names are at the top of the plot, where a falling loss leaves space. A name
-  // that would cross another mark is shortened at its first comma, or left out. Many events have short marks, which do not
-  // cover the curves.
-  void draw_events(const Line& line) {
+  // Draws the marks of events behind the curves. Many events have short marks, which do not cover the curves.
+  void draw_marks(const Line& line) {
     const auto marks = marks_of(line);
     const bool are_short = marks.size() > most_event_lines;
-    std::vector<Box> taken;
-    for (const auto& mark : marks) taken.push_back({across(mark[0]->x) - 4, top - 4, across(mark[0]->x) + 4, bottom});
     for (const auto& mark : marks) {
       const double x = across(mark.front()->x);
       canvas_.add(fmt::format("<path class=\"event\" d=\"M{:.1f} {}V{}\"/>{}\n", x, top, are_short ? top + 14 : bottom,
                               event_mark(x, top)));
       canvas_.hover(x, top, words_for(mark));
+    }
+  }
+
+  // Writes the names of events over the curves, at the top of the plot, where a falling loss leaves space. A name that would
+  // cross another mark is shortened at its first comma or colon, or left out.
+  void name_events(const Line& line) {
+    const auto marks = marks_of(line);
+    std::vector<Box> taken;
+    for (const auto& mark : marks) taken.push_back({across(mark[0]->x) - 4, top - 4, across(mark[0]->x) + 4, bottom});
+    for (const auto& mark : marks) {
       const std::string name = mark.size() == 1 ? mark.front()->name : fmt::format("{} events", mark.size());
-      if (!write_beside(x, name, taken)) write_beside(x, name.substr(0, name.find(',')), taken);
+      for (const char* const until : {"", ",", ":"})
+        if (write_beside(across(mark.front()->x), *until ? name.substr(0, name.find(*until)) : name, taken)) break;
     }
   }
 

@@ -36,7 +36,7 @@ void become(const ChildProgram& program, char** words, char** environment, const
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) raise(SIGTERM);  // the parent died before prctl()
   const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;  // output and errors can be one file
   const int output = program.output.empty() ? STDOUT_FILENO : open(program.output.c_str(), flags, 0666);
   const int errors = program.errors.empty() ? STDERR_FILENO : open(program.errors.c_str(), flags, 0666);
   if (input < 0 || output < 0 || errors < 0) return;

@@ -100,7 +100,11 @@ void Watchman::hear_ranks() {
 void Watchman::hear_supervisor() {
   for (const auto& [from, words] : supervisor_.move()) {
     if (words.ends == "soon") ranks_.ask_to_end();
-    if (words.ends == "now") ranks_.end();
+    if (words.ends != "now") continue;
+    if (lost_at_ < 0)
+      lose(fmt::format("the launch ended the ranks on {}", host_name()),
+           {.kind = VerdictKind::asked_to_end, .host = host_name()}, died_or_hung, false);
+    ranks_.end();
   }
   // The supervisor says something twice a second.
   const auto is_gone = [this](const OtherGuards::Guard& line) { return line.ended || line.silent >= look_.any; };
