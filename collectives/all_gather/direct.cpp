@@ -6,8 +6,7 @@ namespace chorale {
 
 void direct_all_gather(Schedule& s, Range own, const Home& home) {
   const Problem& p = s.problem();
-  std::vector<int> others;
-  for (int k = 1; k < p.size; ++k) others.push_back(modulo(p.rank + k, p.size));
+  const std::vector<int> others = others_from(p.rank, p.size);
   s.round();
   if (!others.empty()) s.send(others, own);
   for (const int peer : others) s.recv(peer, home(peer));

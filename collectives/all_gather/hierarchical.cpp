@@ -9,9 +9,8 @@ namespace chorale::all_gather {
 
 Schedule hierarchical(const Problem& p) {
   Schedule s(p);
-  const Lanes lanes(p);
   s.copy(input(0, p.blocks.count(p.rank)), in_output(p)(p.rank));
-  Hierarchy work(s, lanes, pieces_of_blocks(lanes, p.blocks), output(0, p.blocks.total()));
+  Hierarchy work(s, output(0, p.blocks.total()));
   work.gather_between();
   work.gather_within();
   return s;

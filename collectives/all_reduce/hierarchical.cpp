@@ -8,9 +8,8 @@ namespace chorale::all_reduce {
 
 Schedule hierarchical(const Problem& p) {
   Schedule s(p);
-  const Lanes lanes(p);
   const std::int64_t count = p.blocks.total();
-  Hierarchy work(s, lanes, even_pieces(lanes, count, lanes.all_hosts()), output(0, count));
+  Hierarchy work(s, output(0, count));
   work.sum_within(input(0, count));
   work.sum_between();
   work.gather_between();

@@ -6,9 +6,7 @@
 // vector. In the last round (unfold), the odd rank sends the result back.
 //
 //   p = 6    fold 0→1, 2→3     1↔3, 4↔5     1↔4, 3↔5     unfold 1→0, 3→2
-#include <bit>
-
-#include "collectives/schedule/phases.hpp"
+#include "collectives/schedule/recursive_halving.hpp"
 
 namespace chorale::all_reduce {
 
@@ -16,37 +14,34 @@ Schedule recursive_doubling(const Problem& p) {
   Schedule s(p);
   const std::int64_t n = p.blocks.total();
   const Range whole = output(0, n);
-  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size))), folded = p.size - power;
-  const bool in_a_pair = p.rank < 2 * folded;
-  const auto rank_of = [&](int place) { return place < folded ? 2 * place + 1 : place + folded; };
+  const RecursiveHalving places(p);
 
   Range have = input(0, n);
-  if (in_a_pair && p.rank % 2 == 0) {
+  if (places.folded_away()) {
     s.round();
     s.send(p.rank + 1, have);
     s.recv(p.rank + 1, whole);
     return s;
   }
-  if (in_a_pair) {
+  if (places.in_a_pair()) {
     const Range sum = s.scratch(n);
     s.round();
     s.recv_reduce(p.rank - 1, have, sum);
     have = sum;
   }
-  const int place = in_a_pair ? p.rank / 2 : p.rank - folded;
-  for (int bit = 1; bit < power; bit *= 2) {
+  for (int bit = 1; bit < places.count(); bit *= 2) {
     // The sum and the vector being sent need different buffers. If the sum overwrote the vector being sent, both partners
     // would have to finish their sends before they could receive, and no send would complete.
-    const bool may_end = 2 * bit == power && !(p.in_place && have.place == Place::input);
+    const bool may_end = 2 * bit == places.count() && !(p.in_place && have.place == Place::input);
     const Range sum = may_end ? whole : s.scratch(n);
-    const int partner = rank_of(place ^ bit);
+    const int partner = places.rank_of(places.place() ^ bit);
     s.round();
     s.send(partner, have);
     s.recv_reduce(partner, have, sum);
     have = sum;
   }
   s.copy(have, whole);
-  if (in_a_pair) {
+  if (places.in_a_pair()) {
     s.round();
     s.send(p.rank - 1, whole);
   }

@@ -19,12 +19,12 @@ Schedule direct(const Problem& p) {
     return s;
   }
   const auto own = [](const Range& range) { return input(range.first, range.count); };
-  for (int k = 1; k < p.size; ++k) {
-    const int peer = modulo(p.root + k, p.size);
+  const std::vector<int> others = others_from(p.root, p.size);
+  for (const int peer : others) {
     s.send(peer, own(before(peer)));
     s.send(peer, own(behind(peer)));
   }
-  for (int k = 1; k < p.size; ++k) s.put(modulo(p.root + k, p.size), own(block(modulo(p.root + k, p.size))));
+  for (const int peer : others) s.put(peer, own(block(peer)));
   s.copy(input(0, p.blocks.total()), output(0, p.blocks.total()));
   return s;
 }

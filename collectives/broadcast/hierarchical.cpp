@@ -13,10 +13,9 @@ namespace chorale::broadcast {
 
 Schedule hierarchical(const Problem& p) {
   Schedule s(p);
-  const Lanes lanes(p);
   const Range whole = output(0, p.blocks.total());
   if (p.rank == p.root) s.copy(input(0, whole.count), whole);
-  Hierarchy work(s, lanes, even_pieces(lanes, whole.count, lanes.hosts_beyond(p.root)), whole);
+  Hierarchy work(s, whole);
   work.scatter_within(p.root);
   work.send_pieces(p.root);
   work.gather_between();

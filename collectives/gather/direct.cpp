@@ -14,7 +14,7 @@ Schedule direct(const Problem& p) {
     return s;
   }
   s.copy(own, home(p.rank));
-  for (int k = 1; k < p.size; ++k) s.recv(modulo(p.root + k, p.size), home(modulo(p.root + k, p.size)));
+  for (const int peer : others_from(p.root, p.size)) s.recv(peer, home(peer));
   return s;
 }
 

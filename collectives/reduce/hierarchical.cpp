@@ -9,10 +9,9 @@ namespace chorale::reduce {
 
 Schedule hierarchical(const Problem& p) {
   Schedule s(p);
-  const Lanes lanes(p);
   const std::int64_t count = p.blocks.total();
   const Range whole = p.rank == p.root ? output(0, count) : s.scratch(count);
-  Hierarchy work(s, lanes, even_pieces(lanes, count, lanes.hosts_beyond(p.root)), whole);
+  Hierarchy work(s, whole);
   work.sum_within(input(0, count));
   work.sum_between();
   work.collect_pieces(p.root);

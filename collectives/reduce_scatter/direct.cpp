@@ -7,12 +7,9 @@ namespace chorale {
 void direct_reduce_scatter(Schedule& s, Range into) {
   const Problem& p = s.problem();
   const Home own = in_input(p);
-  std::vector<int> others;
+  const std::vector<int> others = others_from(p.rank, p.size);
   s.round();
-  for (int k = 1; k < p.size; ++k) {  // each rank starts with a different peer
-    others.push_back(modulo(p.rank + k, p.size));
-    s.send(others.back(), own(others.back()));
-  }
+  for (const int peer : others) s.send(peer, own(peer));
   if (p.size == 1)
     s.copy(own(0), into);
   else

@@ -8,10 +8,9 @@ namespace chorale::reduce_scatter {
 
 Schedule hierarchical(const Problem& p) {
   Schedule s(p);
-  const Lanes lanes(p);
   const std::int64_t count = p.blocks.total(), own = p.blocks.count(p.rank);
   const Range partial = s.scratch(count);
-  Hierarchy work(s, lanes, pieces_of_blocks(lanes, p.blocks), partial);
+  Hierarchy work(s, partial);
   work.sum_within(input(0, count));
   work.sum_between();
   s.copy({partial.place, partial.first + p.blocks.first(p.rank), own}, output(0, own));

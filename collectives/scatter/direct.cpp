@@ -13,7 +13,7 @@ Schedule direct(const Problem& p) {
     s.recv(p.root, mine);
     return s;
   }
-  for (int k = 1; k < p.size; ++k) s.send(modulo(p.root + k, p.size), home(modulo(p.root + k, p.size)));
+  for (const int peer : others_from(p.root, p.size)) s.send(peer, home(peer));
   s.copy(home(p.rank), mine);
   return s;
 }

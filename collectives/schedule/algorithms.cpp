@@ -2,68 +2,36 @@
 
 namespace chorale {
 
+// Each folder of collectives/ has one file for each of its algorithms.
+using PlanFunction = Schedule(const Problem&);
 namespace all_reduce {
-Schedule ring(const Problem&);
-Schedule binomial_tree(const Problem&);
-Schedule recursive_doubling(const Problem&);
-Schedule rabenseifner(const Problem&);
-Schedule circulant(const Problem&);
-Schedule direct(const Problem&);
-Schedule one_shot(const Problem&);
-Schedule double_binary_tree(const Problem&);
-Schedule hierarchical(const Problem&);
+PlanFunction ring, binomial_tree, recursive_doubling, rabenseifner, circulant, direct, one_shot, double_binary_tree,
+    hierarchical;
 }  // namespace all_reduce
 namespace reduce_scatter {
-Schedule ring(const Problem&);
-Schedule recursive_halving(const Problem&);
-Schedule circulant(const Problem&);
-Schedule direct(const Problem&);
-Schedule pairwise(const Problem&);
-Schedule hierarchical(const Problem&);
+PlanFunction ring, recursive_halving, circulant, direct, pairwise, hierarchical;
 }  // namespace reduce_scatter
 namespace all_gather {
-Schedule ring(const Problem&);
-Schedule recursive_doubling(const Problem&);
-Schedule bruck(const Problem&);
-Schedule circulant(const Problem&);
-Schedule direct(const Problem&);
-Schedule hierarchical(const Problem&);
+PlanFunction ring, recursive_doubling, bruck, circulant, direct, hierarchical;
 }  // namespace all_gather
 namespace broadcast {
-Schedule direct(const Problem&);
-Schedule binomial_tree(const Problem&);
-Schedule scatter_all_gather(const Problem&);
-Schedule chain(const Problem&);
-Schedule double_tree(const Problem&);
-Schedule hierarchical(const Problem&);
+PlanFunction direct, binomial_tree, scatter_all_gather, chain, double_tree, hierarchical;
 }  // namespace broadcast
 namespace reduce {
-Schedule direct(const Problem&);
-Schedule binomial_tree(const Problem&);
-Schedule reduce_scatter_gather(const Problem&);
-Schedule chain(const Problem&);
-Schedule double_tree(const Problem&);
-Schedule hierarchical(const Problem&);
+PlanFunction direct, binomial_tree, reduce_scatter_gather, chain, double_tree, hierarchical;
 }  // namespace reduce
 namespace gather {
-Schedule binomial_tree(const Problem&);
-Schedule direct(const Problem&);
+PlanFunction binomial_tree, direct;
 }  // namespace gather
 namespace scatter {
-Schedule binomial_tree(const Problem&);
-Schedule direct(const Problem&);
+PlanFunction binomial_tree, direct;
 }  // namespace scatter
 namespace all_to_all {
-Schedule pairwise(const Problem&);
-Schedule bruck(const Problem&);
+PlanFunction pairwise, bruck, direct, hierarchical;
 bool equal_blocks(const Problem&);
-Schedule direct(const Problem&);
-Schedule hierarchical(const Problem&);
 }  // namespace all_to_all
 namespace barrier {
-Schedule dissemination(const Problem&);
-Schedule binomial_tree(const Problem&);
-Schedule direct(const Problem&);
+PlanFunction dissemination;
 }  // namespace barrier
 
 const std::vector<Algorithm>& all_algorithms() {
@@ -128,8 +96,9 @@ const std::vector<Algorithm>& all_algorithms() {
       {all_to_all, "hierarchical", all_to_all::hierarchical,
        "one message from each host to each rank of another host; equal blocks only", all_to_all::equal_blocks},
       {barrier, "dissemination", barrier::dissemination, "in round k, each rank signals the rank 2^k ahead"},
-      {barrier, "binomial_tree", barrier::binomial_tree, "arrivals go up a tree, the release comes down"},
-      {barrier, "direct", barrier::direct, "each rank signals all others"},
+      // A barrier is an all-reduce of one element.
+      {barrier, "binomial_tree", all_reduce::binomial_tree, "arrivals go up a tree, the release comes down"},
+      {barrier, "direct", all_reduce::one_shot, "each rank signals all others"},
   };
   return table;
 }

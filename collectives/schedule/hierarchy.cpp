@@ -1,7 +1,6 @@
 #include "collectives/schedule/hierarchy.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "collectives/schedule/phases.hpp"
 
@@ -12,58 +11,53 @@ Range in(const Range& vector, const Range& part) { return {vector.place, vector.
 
 }  // namespace
 
-LanePieces even_pieces(const Lanes& lanes, std::int64_t count, const std::vector<int>& hosts) {
-  LanePieces pieces{hosts, std::vector<std::vector<Range>>(hosts.size())};
-  const Blocks vector = Blocks::even(count, lanes.count());
-  for (int lane = 0; lane < lanes.count(); ++lane) {
-    const Blocks cut = Blocks::even(vector.count(lane), static_cast<int>(hosts.size()));
-    for (std::size_t i = 0; i < hosts.size(); ++i) {
-      const int piece = static_cast<int>(i);
-      pieces.of[i].push_back(output(vector.first(lane) + cut.first(piece), cut.count(piece)));
-    }
-  }
-  return pieces;
+Hierarchy::Hierarchy(Schedule& s, Range whole)
+    : s_(s),
+      lanes_(s.problem()),
+      hosts_(has_root(s.problem().what) ? lanes_.hosts_beyond(s.problem().root) : lanes_.all_hosts()),
+      pieces_(hosts_.size()),
+      whole_(whole),
+      summed_(whole) {
+  const Problem& p = s.problem();
+  if (p.takes_block() || p.gives_block())
+    own_blocks(p.blocks);
+  else
+    own_evenly(p.blocks.total());
 }
 
-LanePieces pieces_of_blocks(const Lanes& lanes, const Blocks& blocks) {
-  LanePieces pieces;
-  for (int host = 0; host < lanes.hosts(); ++host) {
-    pieces.hosts.push_back(host);
-    std::vector<Range>& of_host = pieces.of.emplace_back();
-    for (int local = 0; local < std::ssize(lanes.ranks(host)); ++local) {
-      const int rank = lanes.ranks(host)[static_cast<std::size_t>(local)];
-      const int owned = lanes.first(host, local + 1) - lanes.first(host, local);
+void Hierarchy::own_evenly(std::int64_t count) {
+  const Blocks vector = Blocks::even(count, lanes_.count());
+  for (int lane = 0; lane < lanes_.count(); ++lane) {
+    const Blocks cut = Blocks::even(vector.count(lane), static_cast<int>(hosts_.size()));
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+      const int piece = static_cast<int>(i);
+      pieces_[i].push_back(output(vector.first(lane) + cut.first(piece), cut.count(piece)));
+    }
+  }
+}
+
+void Hierarchy::own_blocks(const Blocks& blocks) {
+  for (const int host : hosts_)
+    for (int local = 0; local < std::ssize(lanes_.ranks(host)); ++local) {
+      const int rank = lanes_.ranks(host)[static_cast<std::size_t>(local)];
+      const int owned = lanes_.first(host, local + 1) - lanes_.first(host, local);
       const Blocks cut = Blocks::even(blocks.count(rank), owned);
       for (int piece = 0; piece < owned; ++piece)
-        of_host.push_back(output(blocks.first(rank) + cut.first(piece), cut.count(piece)));
+        pieces_[static_cast<std::size_t>(host)].push_back(output(blocks.first(rank) + cut.first(piece), cut.count(piece)));
     }
-  }
-  return pieces;
 }
 
-Hierarchy::Hierarchy(Schedule& s, const Lanes& lanes, LanePieces pieces, Range whole)
-    : s_(s), lanes_(lanes), pieces_(std::move(pieces)), whole_(whole), summed_(whole) {}
-
-// Each rank's list starts with a different neighbor.
 std::vector<int> Hierarchy::neighbors() const {
-  const int here = static_cast<int>(lanes_.ranks(lanes_.host()).size());
-  std::vector<int> others;
-  for (int k = 1; k < here; ++k) others.push_back(modulo(lanes_.local() + k, here));
-  return others;
+  return others_from(lanes_.local(), static_cast<int>(lanes_.ranks(lanes_.host()).size()));
 }
 
-// Adjacent segments are merged into one range, so that they are sent in one message.
 std::vector<Range> Hierarchy::owned_by(int local) const {
   std::vector<Range> pieces, parts;
-  for (const std::vector<Range>& of_host : pieces_.of)
+  for (const std::vector<Range>& of_host : pieces_)
     for (int lane = lanes_.first(lanes_.host(), local); lane < lanes_.first(lanes_.host(), local + 1); ++lane)
       if (const Range& piece = of_host[static_cast<std::size_t>(lane)]; piece.count > 0) pieces.push_back(piece);
   std::ranges::sort(pieces, {}, &Range::first);
-  for (const Range& piece : pieces)
-    if (!parts.empty() && parts.back().first + parts.back().count == piece.first)
-      parts.back().count += piece.count;
-    else
-      parts.push_back(piece);
+  for (const Range& piece : pieces) append_merged(parts, piece);
   return parts;
 }
 
@@ -82,15 +76,15 @@ void Hierarchy::sum_within(Range from) {
 
 template <class Phase>
 void Hierarchy::between(Range from, const Phase& phase) {
-  const auto mine = std::ranges::find(pieces_.hosts, lanes_.host());
-  if (mine == pieces_.hosts.end()) return;
-  const int index = static_cast<int>(mine - pieces_.hosts.begin()), size = static_cast<int>(pieces_.hosts.size());
+  const auto mine = std::ranges::find(hosts_, lanes_.host());
+  if (mine == hosts_.end()) return;
+  const int index = static_cast<int>(mine - hosts_.begin()), size = static_cast<int>(hosts_.size());
   const bool in_place = same_start(s_.problem(), from, whole_);
   for (int lane = lanes_.first(lanes_.host(), lanes_.local()); lane < lanes_.first(lanes_.host(), lanes_.local() + 1);
        ++lane) {
     std::vector<int> owners;
-    for (const int host : pieces_.hosts) owners.push_back(lanes_.owner(host, lane));
-    const auto piece = [&](int host) { return pieces_.of[static_cast<std::size_t>(host)][static_cast<std::size_t>(lane)]; };
+    for (const int host : hosts_) owners.push_back(lanes_.owner(host, lane));
+    const auto piece = [&](int host) { return pieces_[static_cast<std::size_t>(host)][static_cast<std::size_t>(lane)]; };
     Schedule part(Problem{Collective::all_reduce, index, size, 0, {}, in_place});
     phase(
         part, [&](int host) { return in(input(0, 0), piece(host)); },
@@ -139,10 +133,10 @@ void Hierarchy::move_lanes(int root, bool root_sends) {
 template <class Visit>
 void Hierarchy::each_piece_beyond(int root, const Visit& visit) const {
   const int near = lanes_.host_of(root);
-  for (std::size_t i = 0; i < pieces_.hosts.size(); ++i)
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
     for (int lane = 0; lane < lanes_.count(); ++lane)
-      if (pieces_.hosts[i] != near)
-        visit(lanes_.owner(near, lane), lanes_.owner(pieces_.hosts[i], lane), pieces_.of[i][static_cast<std::size_t>(lane)]);
+      if (hosts_[i] != near)
+        visit(lanes_.owner(near, lane), lanes_.owner(hosts_[i], lane), pieces_[i][static_cast<std::size_t>(lane)]);
 }
 
 void Hierarchy::send_pieces(int root) {

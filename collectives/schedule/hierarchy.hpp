@@ -18,19 +18,10 @@
 
 namespace chorale {
 
-struct LanePieces {
-  std::vector<int> hosts;              // the hosts that own segments
-  std::vector<std::vector<Range>> of;  // `of[i][lane]` holds the elements of lane `lane` that host `hosts[i]` owns
-};
-// Splits the vector evenly into lanes. Splits each lane evenly into one segment per host in `hosts`.
-LanePieces even_pieces(const Lanes& lanes, std::int64_t count, const std::vector<int>& hosts);
-// Splits the block of each rank evenly into one segment per lane that the rank owns.
-LanePieces pieces_of_blocks(const Lanes& lanes, const Blocks& blocks);
-
 class Hierarchy {
  public:
-  // `whole`: the range in which this rank keeps the complete vector. `s` and `lanes` must outlive this object.
-  Hierarchy(Schedule& s, const Lanes& lanes, LanePieces pieces, Range whole);
+  // `whole`: the range in which this rank keeps the complete vector. `s` must outlive this object.
+  Hierarchy(Schedule& s, Range whole);
 
   void sum_within(Range from);          // `from`: this rank's vector of addends
   void sum_between();                   // among the hosts that own segments
@@ -45,6 +36,10 @@ class Hierarchy {
   void gather_at(int root);       // the lane owners on the root's host send their lanes to the root
 
  private:
+  // Splits the vector evenly into lanes, and each lane evenly into one segment per host in `hosts_`.
+  void own_evenly(std::int64_t count);
+  // Splits the block of each rank evenly into one segment per lane that the rank owns. So every host owns its ranks' blocks.
+  void own_blocks(const Blocks& blocks);
   int rank() const { return s_.problem().rank; }
   int rank_of(int local) const { return lanes_.ranks(lanes_.host())[static_cast<std::size_t>(local)]; }
   std::vector<int> neighbors() const;            // the local indices of this host's other ranks
@@ -56,9 +51,10 @@ class Hierarchy {
   void each_piece_beyond(int root, const Visit& visit) const;  // visits all segments whose owner is not on the root's host
 
   Schedule& s_;
-  const Lanes& lanes_;
-  LanePieces pieces_;
-  Range whole_, summed_;  // summed_: the range that holds the sums over this host's ranks
+  const Lanes lanes_;
+  std::vector<int> hosts_;                  // the hosts that own segments
+  std::vector<std::vector<Range>> pieces_;  // `pieces_[i][lane]` holds the elements of lane `lane` that `hosts_[i]` owns
+  Range whole_, summed_;                    // summed_: the range that holds the sums over this host's ranks
 };
 
 }  // namespace chorale

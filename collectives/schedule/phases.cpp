@@ -26,17 +26,22 @@ void keep_own_block(Schedule& s, const Home& given) {
   if (!own_block_stays(p)) s.copy(given(p.rank), in_taken(p)(p.rank));
 }
 
+std::vector<int> others_from(int rank, int size) {
+  std::vector<int> others;
+  for (int k = 1; k < size; ++k) others.push_back(modulo(rank + k, size));
+  return others;
+}
+
+void append_merged(std::vector<Range>& ranges, const Range& range) {
+  if (!ranges.empty() && ranges.back().place == range.place && ranges.back().first + ranges.back().count == range.first)
+    ranges.back().count += range.count;
+  else
+    ranges.push_back(range);
+}
+
 std::vector<Range> around(const Home& home, int size, int first, int count) {
   std::vector<Range> pieces;
-  for (int i = 0; i < count; ++i) {
-    const Range block = home((first + i) % size);
-    const bool adjoins =
-        !pieces.empty() && pieces.back().place == block.place && pieces.back().first + pieces.back().count == block.first;
-    if (adjoins)
-      pieces.back().count += block.count;
-    else
-      pieces.push_back(block);
-  }
+  for (int i = 0; i < count; ++i) append_merged(pieces, home((first + i) % size));
   return pieces;
 }
 

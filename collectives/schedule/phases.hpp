@@ -63,12 +63,14 @@ void binomial_scatter(Schedule& s, int root, const Home& home);
 Home outgoing(Schedule& s);
 void keep_own_block(Schedule& s, const Home& given);  // copies this rank's own block to the output
 
-// Complete all-reduce algorithms. Barriers use these functions too, because a barrier is an all-reduce of one element.
-void binomial_all_reduce(Schedule& s);
-void one_shot_all_reduce(Schedule& s);
+// Returns all ranks except `rank`, in the order rank + 1, rank + 2, … modulo `size`. If each rank goes through its list,
+// each rank starts with a different peer.
+std::vector<int> others_from(int rank, int size);
 
-// Returns the ranges of `count` consecutive blocks from block `first` on, modulo `size`. Blocks that are adjacent in memory
-// are merged into one range.
+// Appends a range to `ranges`. If the range begins where the last range ends, it is merged into the last range, so that both
+// are sent in one message.
+void append_merged(std::vector<Range>& ranges, const Range& range);
+// Returns the ranges of `count` consecutive blocks from block `first` on, modulo `size`, merged where they are adjacent.
 std::vector<Range> around(const Home& home, int size, int first, int count);
 
 }  // namespace chorale

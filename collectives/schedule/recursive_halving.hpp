@@ -17,6 +17,9 @@ class RecursiveHalving {
   explicit RecursiveHalving(const Problem& p)
       : p_(p), power_(static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size)))), folded_(p.size - power_) {}
 
+  int count() const { return power_; }  // the number of places
+  int place() const { return in_a_pair() ? p_.rank / 2 : p_.rank - folded_; }
+  int rank_of(int place) const { return place < folded_ ? 2 * place + 1 : place + folded_; }  // the rank that participates
   bool in_a_pair() const { return p_.rank < 2 * folded_; }
   bool folded_away() const { return in_a_pair() && p_.rank % 2 == 0; }
 
@@ -27,8 +30,6 @@ class RecursiveHalving {
   void all_gather(Schedule& s, const Home& home) const;
 
  private:
-  int place() const { return in_a_pair() ? p_.rank / 2 : p_.rank - folded_; }
-  int rank_of(int place) const { return place < folded_ ? 2 * place + 1 : place + folded_; }
   int first_block(int place) const { return place < folded_ ? 2 * place : place + folded_; }
   Range places(const Home& home, int first, int count) const {
     const int block = first_block(first);
