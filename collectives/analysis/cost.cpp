@@ -142,7 +142,6 @@ Volume volume(const Schedule& schedule, std::int64_t element_bytes) {
       sum.bytes_sent += peers * step.src.at(0).count * element_bytes;
     } else {
       const std::int64_t bytes = step.dst.count * element_bytes, loads = peers + static_cast<std::int64_t>(step.src.size());
-      sum.bytes_received += peers * bytes;
       sum.bytes_touched += (loads + 1) * bytes;
     }
     sum.bytes_reduced += addends(step) * step.dst.count * element_bytes;

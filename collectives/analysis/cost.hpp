@@ -22,7 +22,7 @@
 namespace chorale {
 
 struct Volume {  // the data volume of one rank's schedule
-  std::int64_t messages_sent = 0, bytes_sent = 0, bytes_received = 0, bytes_reduced = 0;
+  std::int64_t messages_sent = 0, bytes_sent = 0, bytes_reduced = 0;
   std::int64_t bytes_touched = 0;  // bytes that the rank loads and stores on mapped memory
 };
 Volume volume(const Schedule& schedule, std::int64_t element_bytes);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "collectives/schedule/each_message.hpp"
 #include "collectives/schedule/last_access.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -135,20 +136,18 @@ void Schedule::append(const Schedule& part, const std::vector<int>& members, Ran
 
 std::int64_t Schedule::elements_sent() const {
   std::int64_t sum = 0;
-  for (const Step& step : steps)
-    if (step.kind == Kind::send) sum += step.src[0].count * static_cast<std::int64_t>(step.peers.size());
+  each_message(*this, [&](int, std::int64_t elements) { sum += elements; });
   return sum;
 }
 
 std::int64_t Schedule::elements_crossing() const {
   const std::vector<int>& hosts = problem_.hosts;
   if (hosts.empty()) return 0;
-  const auto is_far = [&](int peer) {
-    return hosts.at(static_cast<std::size_t>(peer)) != hosts.at(static_cast<std::size_t>(problem_.rank));
-  };
+  const auto host_of = [&](int rank) { return hosts.at(static_cast<std::size_t>(rank)); };
   std::int64_t sum = 0;
-  for (const Step& step : steps)
-    if (step.kind == Kind::send) sum += step.src[0].count * std::ranges::count_if(step.peers, is_far);
+  each_message(*this, [&](int peer, std::int64_t elements) {
+    if (host_of(peer) != host_of(problem_.rank)) sum += elements;
+  });
   return sum;
 }
 

@@ -2,6 +2,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/forecast/forecast.hpp"
+#include "collectives/schedule/each_message.hpp"
 
 namespace chorale {
 namespace {
@@ -12,14 +13,17 @@ double on_link(const Level* level, std::int64_t bytes) {
 
 }  // namespace
 
-CallPrice price_of_call(const Selector& selector, const std::string& backend, const Choice& choice, const Problem& problem,
-                        DType dtype, std::int64_t crossing) {
-  if (!selector.is_calibrated(backend, problem)) return {};
-  CallPrice price{selector.predict(backend, choice.algorithm, choice.chunks, problem, dtype)};
-  const int hosts = number_of_hosts(problem.hosts);
-  if (hosts == 1) return price;
-  price.link = on_link(forecast::nearest(selector.machine(), backend, "network", problem.size, hosts), crossing);
-  return price;
+Script::Call priced_call(const Selector& selector, const std::string& backend, const Decision& decision,
+                         const Problem& problem, DType dtype, int rank) {
+  Script::Call call{.seconds = -1,
+                    .volume = volume_of_call(decision, problem, dtype, rank),
+                    .scatters = problem.what == Collective::reduce_scatter};
+  if (!selector.is_calibrated(backend, problem)) return call;
+  call.seconds = selector.predict(backend, decision.choice.algorithm, decision.choice.chunks, problem, dtype);
+  if (const int hosts = number_of_hosts(problem.hosts); hosts > 1)
+    call.link =
+        on_link(forecast::nearest(selector.machine(), backend, "network", problem.size, hosts), decision.bytes_crossing);
+  return call;
 }
 
 CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank) {
@@ -28,8 +32,7 @@ CallVolume volume_of_call(const Decision& decision, const Problem& problem, DTyp
   if (!decision.algorithm) return volume;
   const Schedule own = decision.algorithm->plan(problem.at(rank));
   volume.sent = each * own.elements_sent();
-  for (const Step& step : own.steps)
-    if (step.kind == Kind::send) volume.messages += std::ssize(step.peers);
+  each_message(own, [&](int, std::int64_t) { ++volume.messages; });
   if (number_of_hosts(problem.hosts) == 1) return volume;
   volume.on_host = 0;
   const auto host = [&](int r) { return problem.hosts[static_cast<std::size_t>(r)]; };
@@ -41,7 +44,7 @@ CallVolume volume_of_call(const Decision& decision, const Problem& problem, DTyp
   return volume;
 }
 
-CallPrice price_of_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts) {
+Script::Call priced_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts) {
   const std::vector<int> hosts = across_hosts ? std::vector{0, 1} : std::vector<int>{};
   const Problem pair = Problem::even(Collective::broadcast, bytes, 2, 0, false, hosts);
   Schedule sender(pair), receiver(pair.at(1));
@@ -51,7 +54,10 @@ CallPrice price_of_message(const Machine& machine, const std::string& backend, s
   const auto seconds = forecast::predict(machine, backend, maps, {sender, receiver}, 1, hosts);
   const Level* const level = forecast::nearest(machine, backend, across_hosts ? "network" : "host", 2, across_hosts ? 2 : 1);
   const bool waits = maps || !level || static_cast<double>(bytes) > forecast::prices_of(*level).eager_bytes;
-  return {seconds.value_or(-1), across_hosts ? on_link(level, bytes) : 0, waits};
+  return {.seconds = seconds.value_or(-1),
+          .waits = waits,
+          .link = across_hosts ? on_link(level, bytes) : 0,
+          .volume = {bytes, bytes, 1, across_hosts ? bytes : 0, across_hosts ? 1 : 2}};
 }
 
 }  // namespace chorale

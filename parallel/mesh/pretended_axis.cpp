@@ -30,23 +30,16 @@ const PretendedAxis::Foreseen& PretendedAxis::foreseen(const TensorCall& call) {
     // blocks were equal, because this rank knows only its own problem.
     const std::int64_t even_count = round_up(key.count, size());
     const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size(), 0, false, hosts_);
-    if (script_) {
-      place->second.price = price_of_call(*selector_, backend_, decision.choice, priced, key.dtype, decision.bytes_crossing);
-      place->second.volume = volume_of_call(decision, priced, key.dtype, rank());
-    }
+    if (script_) place->second.call = priced_call(*selector_, backend_, decision, priced, key.dtype, rank());
+    place->second.call.group = name();
   }
   return place->second;
 }
 
 int PretendedAxis::note(const TensorCall& call) {
-  const auto& [sent, price, volume] = foreseen(call);
-  count(static_cast<std::size_t>(call.what), sent);
-  if (!script_) return -1;
-  return script_->begin({.group = name(),
-                         .seconds = price.seconds,
-                         .link = price.link,
-                         .volume = volume,
-                         .scatters = call.what == Collective::reduce_scatter});
+  const Foreseen& known = foreseen(call);
+  count(static_cast<std::size_t>(call.what), known.sent);
+  return script_ ? script_->begin(known.call) : -1;
 }
 
 void PretendedAxis::carry_out(const TensorCall& call) {
@@ -72,10 +65,11 @@ Axis::Pending PretendedAxis::message(const Tensor& x, int from, int to) {
   int number = -1;
   if (script_) {
     const auto host = [&](int rank) { return hosts_.empty() ? 0 : hosts_[static_cast<std::size_t>(rank)]; };
-    const bool crosses = host(from) != host(to);
-    const CallPrice price = price_of_message(selector_->machine(), backend_, x.bytes(), crosses);
-    const CallVolume volume{x.bytes(), x.bytes(), 1, crosses ? x.bytes() : 0, crosses ? 1 : 2};
-    number = script_->begin({name(), from, to, price.seconds, price.waits, price.link, volume});
+    Script::Call call = priced_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to));
+    call.group = name();
+    call.from = from;
+    call.to = to;
+    number = script_->begin(call);
   }
   return {*this, Request(), x, x, number};
 }

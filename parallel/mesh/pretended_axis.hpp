@@ -28,12 +28,10 @@ class PretendedAxis final : public Axis {
   Pending start_recv(const Tensor& x, int from) override { return message(x, from, rank()); }
 
  private:
-  // The bytes that this rank would send in a call, and the predicted time (price) of the call. Without a script, no time is
-  // predicted.
+  // The bytes that this rank would send in a call, and the call for the script. Without a script, no time is predicted.
   struct Foreseen {
     Sent sent;
-    CallPrice price;
-    CallVolume volume;
+    Script::Call call;
   };
   void carry_out(const TensorCall& call) override;
   Pending begin(const TensorCall& call) override { return {*this, Request(), call.from, call.to, note(call)}; }

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include <chorale/algorithm.hpp>
-#include "collectives/schedule/step_graph.hpp"
+#include "collectives/schedule/each_message.hpp"
 #include "experiments/report/bench_series.hpp"
 #include "experiments/report/figures/figures.hpp"
 
@@ -33,15 +33,12 @@ Matrix bytes_between(const BenchRow& row) {
   const std::vector<Schedule> ranks = plan_all_ranks(*algorithm, problem);
   Matrix matrix(ranks.size(), std::vector<double>(ranks.size(), 0));
   double all = 0;
-  for (const Message& message : StepGraph(ranks).messages()) {
-    double elements = 0;
-    for (const Range& range :
-         ranks[static_cast<std::size_t>(message.from)].steps[static_cast<std::size_t>(message.send)].src)
-      elements += static_cast<double>(range.count);
-    const double bytes = elements * row.bytes / static_cast<double>(row.count);
-    matrix[static_cast<std::size_t>(message.from)][static_cast<std::size_t>(message.to)] += bytes;
-    all += bytes;
-  }
+  for (std::size_t from = 0; from < ranks.size(); ++from)
+    each_message(ranks[from], [&](int to, std::int64_t elements) {
+      const double bytes = static_cast<double>(elements) * row.bytes / static_cast<double>(row.count);
+      matrix[from][static_cast<std::size_t>(to)] += bytes;
+      all += bytes;
+    });
   return std::abs(all - row.bytes_sent) < 0.5 ? matrix : Matrix{};
 }
 
