@@ -12,18 +12,9 @@ namespace chorale {
 
 // Each backend's file defines its own functions. The declarations are weak symbols. If a file is left out of the build, its
 // functions are null pointers, and no #ifdef is needed.
-[[gnu::weak]] Availability probe_mpi();
-[[gnu::weak]] Availability probe_ucx();
-[[gnu::weak]] Availability probe_shm();
-[[gnu::weak]] Availability probe_shm_ucx();
-[[gnu::weak]] Availability probe_threads();
-[[gnu::weak]] Availability probe_nccl();
+[[gnu::weak]] Backend::Probe probe_mpi, probe_ucx, probe_shm, probe_shm_ucx, probe_threads, probe_nccl;
+[[gnu::weak]] Backend::Open open_mpi, open_ucx, open_shm, open_shm_ucx, open_nccl;
 [[gnu::weak]] std::string ucx_version();
-[[gnu::weak]] std::unique_ptr<Transport> open_mpi(const mpi::Runtime&);
-[[gnu::weak]] std::unique_ptr<Transport> open_ucx(const mpi::Runtime&);
-[[gnu::weak]] std::unique_ptr<Transport> open_shm(const mpi::Runtime&);
-[[gnu::weak]] std::unique_ptr<Transport> open_shm_ucx(const mpi::Runtime&);
-[[gnu::weak]] std::unique_ptr<Transport> open_nccl(const mpi::Runtime&);
 
 const std::vector<Backend>& all_backends() {
   // Typical prices for backends on which a core reads the memory of another rank. The other prices in the table assume

@@ -25,9 +25,11 @@ struct Availability {
 struct Backend {
   const char* name;
   const char* about;
-  Availability (*probe)();   // tests the backend on this machine in milliseconds; null if not built
+  using Probe = Availability();
+  using Open = std::unique_ptr<Transport>(const mpi::Runtime&);
+  Probe* probe;              // tests the backend on this machine in milliseconds; null if not built
   const char* missing = "";  // key of the reason why the backend is not built (src/base/built.hpp)
-  std::unique_ptr<Transport> (*open)(const mpi::Runtime&);  // collective; null if not built
+  Open* open;                // collective; null if not built
   // Returns the library's name and version; does not start the library.
   std::string (*library)() = nullptr;
   Price usual;  // typical prices, for machine files without prices

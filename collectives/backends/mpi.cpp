@@ -5,9 +5,9 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/cuda_aware.hpp"
+#include "collectives/backends/message/group.hpp"
 #include "collectives/backends/mpi_messenger.hpp"
 #include "collectives/backends/mpi_native.hpp"
-#include "src/base/error.hpp"
 #include "src/base/polling_barrier.hpp"
 
 namespace chorale {
@@ -15,18 +15,17 @@ namespace {
 
 // State that all groups of the world share.
 struct MpiWorld {
-  explicit MpiWorld(const mpi::Runtime& runtime)
-      : rank(runtime.rank()),
-        size(runtime.size()),
-        comm(mpi::duplicate(runtime.world())),
-        control(runtime.world()),
-        takes_devices(mpi::ranks_where(runtime.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
+  explicit MpiWorld(const mpi::Runtime& r)
+      : runtime(r),
+        comm(mpi::duplicate(r.world())),
+        control(r.world()),
+        takes_devices(mpi::ranks_where(r.world(), !is_cuda_aware("mpi", mpi_says_cuda_aware())).empty()) {}
   // After an error, this communicator is never freed, because unreceived messages must not reach a later communicator (see
   // ~MpiControlChannel).
   ~MpiWorld() {
     if (gave_up) comm.release();
   }
-  int rank, size;
+  const mpi::Runtime& runtime;
   mpi::Comm comm;
   ControlEndpoint control;
   MpiTags tags;
@@ -37,12 +36,11 @@ struct MpiWorld {
   bool gave_up = false;
 };
 
-class MpiGroup final : public Group {
+class MpiGroup final : public AgreedGroup<MpiGroup, MpiWorld> {
  public:
   // A pair needs no communicator, because pairs run no native collectives.
-  MpiGroup(MpiWorld& world, const Membership& membership, bool is_pair = false)
-      : world_(world), agreement_(world.control, membership) {
-    if (!is_pair) make_communicators();
+  MpiGroup(MpiWorld& world, const Membership& membership) : AgreedGroup(world, membership) {
+    if (!(membership.id & pair_bit)) make_communicators();
   }
 
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
@@ -52,17 +50,11 @@ class MpiGroup final : public Group {
     return over_messages<MpiMessenger>(agreement_, plan, workspace, world_.device, world_.comm.get(), world_.tags);
   }
 
-  std::unique_ptr<Group> pair(int from, int to) override {
-    return std::make_unique<MpiGroup>(world_, pair_of(agreement_.group(), from, to), true);
-  }
-
   void poison(const std::string& why) noexcept override {
     world_.gave_up = true;
     if (native_) native_->never_free();
-    agreement_.poison(why);
+    AgreedGroup::poison(why);
   }
-  void close() noexcept override { agreement_.close(); }
-  void leave() override { agreement_.leave(); }
 
  private:
   struct GroupTraits {
@@ -90,17 +82,13 @@ class MpiGroup final : public Group {
     native_.emplace(std::move(calls), make());
   }
 
-  MpiWorld& world_;
-  CallAgreement agreement_;
   std::optional<MpiNativeCalls> native_;  // empty for a pair
 };
 
-class MpiTransport final : public Transport {
+class MpiTransport final : public MessageTransport<MpiWorld, MpiGroup> {
  public:
-  explicit MpiTransport(const mpi::Runtime& runtime) : world_(runtime) {}
+  using MessageTransport::MessageTransport;
   const char* name() const override { return "mpi"; }
-  int rank() const override { return world_.rank; }
-  int size() const override { return world_.size; }
   bool has_native(Collective) const override { return true; }
   // MPI's own collectives do not get device buffers. The nonblocking collectives of Open MPI 4 and 5 reduce on the host, and
   // blocking collectives would delay other calls.
@@ -109,18 +97,6 @@ class MpiTransport final : public Transport {
     world_.device = direct_device(world_.takes_devices, memory);
   }
   Memory& memory() override { return world_.memory; }
-
-  std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.comm.get(), mine); }
-
-  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.control.next_number()); }
-  bool all_left() override { return world_.control.all_left(); }
-  std::unique_ptr<Group> join(const Membership& membership) override {
-    require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
-    return std::make_unique<MpiGroup>(world_, membership);
-  }
-
- private:
-  MpiWorld world_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "collectives/schedule/phases.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -61,13 +62,6 @@ MPI_Op library_op(Redop op) {
   __builtin_unreachable();
 }
 
-std::vector<int> everyone_but(int rank, int size) {
-  std::vector<int> others;
-  for (int r = 0; r < size; ++r)
-    if (r != rank) others.push_back(r);
-  return others;
-}
-
 }  // namespace
 
 MpiNative::Cut MpiNative::cut(const Blocks& blocks, int size) {
@@ -82,7 +76,7 @@ MpiNative::Cut MpiNative::cut(const Blocks& blocks, int size) {
 
 MpiNative::MpiNative(MpiNativeCalls& calls, CallAgreement& agreement, const Plan& plan, Allocator workspace)
     : calls_(calls),
-      watch_(agreement, plan.signature, everyone_but(plan.problem.rank, plan.problem.size)),
+      watch_(agreement, plan.signature, others_from(plan.problem.rank, plan.problem.size)),
       problem_(plan.problem),
       dtype_(plan.dtype),
       type_(type_of(plan.dtype)),

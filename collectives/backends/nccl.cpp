@@ -13,14 +13,14 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <deque>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/backends/message/call_agreement.hpp"
 #include "collectives/backends/message/device_sums.hpp"
+#include "collectives/backends/message/group.hpp"
 #include "collectives/backends/nccl_link.hpp"
+#include "collectives/schedule/phases.hpp"
 #include "src/base/built.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -37,19 +37,14 @@ struct NcclWorld {
 
 class NcclOperation;
 
-class NcclGroup final : public Group {
+class NcclGroup final : public AgreedGroup<NcclGroup, NcclWorld> {
  public:
   NcclGroup(NcclWorld& world, const Membership& membership);
   std::unique_ptr<Operation> prepare(const Plan& plan) override;
-  std::unique_ptr<Group> pair(int from, int to) override {
-    return std::make_unique<NcclGroup>(world_, pair_of(agreement_.group(), from, to));
-  }
   void poison(const std::string& why) noexcept override {
-    agreement_.poison(why);
+    AgreedGroup::poison(why);
     if (link_) link_->abort();
   }
-  void close() noexcept override { agreement_.close(); }
-  void leave() override { agreement_.leave(); }
 
   void add(NcclOperation* operation) { waiting_.push_back(operation); }
   void enqueue_all();
@@ -62,8 +57,6 @@ class NcclGroup final : public Group {
   int size() const { return static_cast<int>(agreement_.group().members.size()); }
   int around(int steps) const { return modulo(agreement_.group().rank + steps, size()); }
 
-  NcclWorld& world_;
-  CallAgreement agreement_;
   std::unique_ptr<NcclLink> link_;  // null until the communicator's id is known
   std::deque<NcclOperation*> waiting_;
 };
@@ -114,7 +107,7 @@ class NcclOperation final : public Operation {
   std::uint64_t moved_ = 0;
 };
 
-NcclGroup::NcclGroup(NcclWorld& world, const Membership& membership) : world_(world), agreement_(world.control, membership) {
+NcclGroup::NcclGroup(NcclWorld& world, const Membership& membership) : AgreedGroup(world, membership) {
   if (membership.rank != 0) return;
   const NcclId id = world.device->new_id();
   agreement_.tell({id.bytes, sizeof id.bytes});
@@ -123,10 +116,8 @@ NcclGroup::NcclGroup(NcclWorld& world, const Membership& membership) : world_(wo
 
 std::unique_ptr<Operation> NcclGroup::prepare(const Plan& plan) {
   agreement_.enter(plan);
-  std::vector<int> peers;
-  for (int member = 0; member < plan.problem.size; ++member)
-    if (member != plan.problem.rank) peers.push_back(member);
-  return std::make_unique<NcclOperation>(*this, plan, CallWatch(agreement_, plan.signature, std::move(peers)));
+  CallWatch watch(agreement_, plan.signature, others_from(plan.problem.rank, plan.problem.size));
+  return std::make_unique<NcclOperation>(*this, plan, std::move(watch));
 }
 
 bool NcclGroup::connected() {
@@ -153,9 +144,10 @@ void NcclGroup::enqueue_all() {
   while (!waiting_.empty() && waiting_.front()->enqueue()) waiting_.pop_front();
 }
 
-class NcclTransport final : public Transport {
+class NcclTransport final : public MessageTransport<NcclWorld, NcclGroup> {
  public:
-  NcclTransport(const mpi::Runtime& runtime, std::unique_ptr<NcclDevice> device) : world_(runtime, std::move(device)) {
+  NcclTransport(const mpi::Runtime& runtime, std::unique_ptr<NcclDevice> device)
+      : MessageTransport(runtime, std::move(device)) {
     NcclDevice& gpu = *world_.device;
     const auto without = mpi::ranks_where(runtime.world(), !gpu.registers());
     if (without.empty()) return;
@@ -163,8 +155,6 @@ class NcclTransport final : public Transport {
     about_memory_ = fmt::format("not registered with NCCL, which cannot register memory of rank {}", without[0]);
   }
   const char* name() const override { return "nccl"; }
-  int rank() const override { return world_.runtime.rank(); }
-  int size() const override { return world_.runtime.size(); }
   // For all_to_all, gather and scatter, NCCL offers only grouped sends and receives, which Chorale's algorithm `direct` uses
   // too.
   bool has_native(Collective what) const override {
@@ -175,17 +165,7 @@ class NcclTransport final : public Transport {
   Memory& memory() override { return world_.device->memory(); }
   std::string about_memory() const override { return about_memory_; }
 
-  std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
-
-  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.control.next_number()); }
-  bool all_left() override { return world_.control.all_left(); }
-  std::unique_ptr<Group> join(const Membership& membership) override {
-    require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
-    return std::make_unique<NcclGroup>(world_, membership);
-  }
-
  private:
-  NcclWorld world_;
   std::string about_memory_ = "registered with NCCL";
 };
 

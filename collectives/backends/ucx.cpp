@@ -5,6 +5,7 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/cuda_aware.hpp"
+#include "collectives/backends/message/group.hpp"
 #include "collectives/backends/near/messenger.hpp"
 #include "collectives/backends/ucx_messenger.hpp"
 #include "src/base/error.hpp"
@@ -18,7 +19,7 @@ Availability probe_shm();
 namespace {
 
 struct UcxWorld {
-  UcxWorld(const mpi::Runtime& r, std::unique_ptr<near::Post> its_post)
+  explicit UcxWorld(const mpi::Runtime& r, std::unique_ptr<near::Post> its_post = nullptr)
       : runtime(r),
         control(r.world()),
         endpoints(r),
@@ -38,10 +39,9 @@ struct UcxWorld {
   std::optional<DirectDevice> device;
 };
 
-class UcxGroup final : public Group {
+class UcxGroup final : public AgreedGroup<UcxGroup, UcxWorld> {
  public:
-  UcxGroup(UcxWorld& world, const Membership& membership) : world_(world), agreement_(world.control, membership) {}
-
+  using AgreedGroup::AgreedGroup;
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     require(plan.algorithm != nullptr, "UCX has no native collectives: {} cannot run as \"native\"", plan.words);
     agreement_.enter(plan);
@@ -51,44 +51,17 @@ class UcxGroup final : public Group {
                                                                 world_.endpoints);
     return over_messages<ucx::UcxMessenger>(agreement_, plan, workspace, world_.device, world_.endpoints);
   }
-
-  std::unique_ptr<Group> pair(int from, int to) override {
-    return std::make_unique<UcxGroup>(world_, pair_of(agreement_.group(), from, to));
-  }
-
-  void poison(const std::string& why) noexcept override { agreement_.poison(why); }
-  void close() noexcept override { agreement_.close(); }
-  void leave() override { agreement_.leave(); }
-
- private:
-  UcxWorld& world_;
-  CallAgreement agreement_;
 };
 
-class UcxTransport final : public Transport {
+class UcxTransport final : public MessageTransport<UcxWorld, UcxGroup> {
  public:
-  explicit UcxTransport(const mpi::Runtime& runtime, std::unique_ptr<near::Post> post = nullptr)
-      : world_(runtime, std::move(post)) {}
+  using MessageTransport::MessageTransport;
   const char* name() const override { return world_.post ? "shm+ucx" : "ucx"; }
-  int rank() const override { return world_.runtime.rank(); }
-  int size() const override { return world_.runtime.size(); }
   bool reaches(bool on_device, bool) const override { return !on_device || world_.device; }
   void use_device(const std::shared_ptr<Memory>& memory) override {
     world_.device = direct_device(world_.takes_devices, memory);
   }
   Memory& memory() override { return world_.memory(); }
-
-  std::vector<std::int64_t> exchange(std::int64_t mine) override { return mpi::all_gather(world_.runtime.world(), mine); }
-
-  std::int64_t offer(int) override { return static_cast<std::int64_t>(world_.control.next_number()); }
-  bool all_left() override { return world_.control.all_left(); }
-  std::unique_ptr<Group> join(const Membership& membership) override {
-    require(membership.id < pair_bit, "group id {} is too large: {} is for pairs", membership.id, pair_bit);
-    return std::make_unique<UcxGroup>(world_, membership);
-  }
-
- private:
-  UcxWorld world_;
 };
 
 }  // namespace

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "collectives/backends/mapped/eager_operation.hpp"
 #include "collectives/backends/mapped/operation.hpp"
 #include "collectives/transport/call_errors.hpp"
 #include "src/base/error.hpp"
+#include "src/base/guard/flight_page.hpp"
 
 namespace chorale::mapped {
 
@@ -109,8 +109,7 @@ void MappedGroup::say(Slot& slot, const Plan& plan) {
   std::uint64_t& said = said_[&slot - own().slot];
   if (said == plan.signature) return;
   said = plan.signature;
-  std::strncpy(slot.call, plan.words.c_str(), sizeof slot.call - 1);
-  slot.call[sizeof slot.call - 1] = 0;
+  put(slot.call, plan.words);
 }
 
 // This rank has abandoned its calls. A rank accesses other ranks' memory only within calls, so this rank can set `closed`
@@ -120,9 +119,7 @@ void MappedGroup::poison(const std::string& why) noexcept {
   // If a member gave up first, all members already see that member's reason, and this rank's error would only repeat it.
   if (std::ranges::any_of(pages_, [](const FlagPage* page) { return page && load_acquire(page->poisoned); })) return;
   FlagPage& page = own();
-  const std::size_t length = std::min(why.size(), sizeof page.why - 1);
-  std::memcpy(page.why, why.data(), length);
-  page.why[length] = 0;
+  put(page.why, why);
   store_release(page.poisoned, 1);
 }
 
