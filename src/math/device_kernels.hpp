@@ -31,6 +31,31 @@ namespace chorale {
 inline constexpr std::size_t most_addends = 256;  // number of sources in one device reduction; a kernel argument holds their
                                                   // pointers
 
+// clang-format off
+// All functions that have the same signature on a device as on the host. On a device, number_rows() waits for the device,
+// and does not count dropped choices.
+#define CHORALE_HOST_KERNELS(KERNEL)                                                          \
+  KERNEL(gelu_forward)       KERNEL(gelu_backward)                                            \
+  KERNEL(swiglu_forward)     KERNEL(swiglu_backward)                                          \
+  KERNEL(norm_forward)       KERNEL(norm_backward)                                            \
+  KERNEL(add_columns)        KERNEL(add_norm_gradients)                                       \
+  KERNEL(add_rows)           KERNEL(gather_rows)         KERNEL(add_positions)                \
+  KERNEL(rotate)             KERNEL(copy_heads)                                               \
+  KERNEL(row_maxima)         KERNEL(target_logits)                                            \
+  KERNEL(token_losses)       KERNEL(cross_entropy_gradient)                                   \
+  KERNEL(dropout)            KERNEL(add_residual)                                             \
+  KERNEL(attention_forward)  KERNEL(attention_backward)                                       \
+  KERNEL(adamw)              KERNEL(sgd)                                                      \
+  KERNEL(cast)                                                                                \
+  KERNEL(number_rows)        KERNEL(count_choices)       KERNEL(routing_gradient)             \
+  KERNEL(take_rows)          KERNEL(add_slots)           KERNEL(weight_gradients)
+
+// All functions for which DeviceKernels states the signature, because no host function has it.
+#define CHORALE_OWN_KERNELS(KERNEL)                                                           \
+  KERNEL(route)              KERNEL(sum_exponentials)    KERNEL(add_losses)                   \
+  KERNEL(add_squares)        KERNEL(reduce)              KERNEL(divide)
+// clang-format on
+
 struct DeviceKernels {
   // copy() copies between host and device, or within one of them, in stream order. wait() returns after all work in the
   // stream is done.
@@ -45,36 +70,9 @@ struct DeviceKernels {
   bool (*passed)(void* mark);                         // whether the event has completed; never waits
   std::shared_ptr<void> (*stream)();                  // creates a stream that does not wait for the default stream
 
-  decltype(&chorale::gelu_forward) gelu_forward;
-  decltype(&chorale::gelu_backward) gelu_backward;
-  decltype(&chorale::swiglu_forward) swiglu_forward;
-  decltype(&chorale::swiglu_backward) swiglu_backward;
-  decltype(&chorale::norm_forward) norm_forward;
-  decltype(&chorale::norm_backward) norm_backward;
-  decltype(&chorale::add_columns) add_columns;
-  decltype(&chorale::add_norm_gradients) add_norm_gradients;
-  decltype(&chorale::add_rows) add_rows;
-  decltype(&chorale::gather_rows) gather_rows;
-  decltype(&chorale::add_positions) add_positions;
-  decltype(&chorale::rotate) rotate;
-  decltype(&chorale::copy_heads) copy_heads;
-  decltype(&chorale::row_maxima) row_maxima;
-  decltype(&chorale::target_logits) target_logits;
-  decltype(&chorale::token_losses) token_losses;
-  decltype(&chorale::cross_entropy_gradient) cross_entropy_gradient;
-  decltype(&chorale::dropout) dropout;
-  decltype(&chorale::add_residual) add_residual;
-  decltype(&chorale::attention_forward) attention_forward;
-  decltype(&chorale::attention_backward) attention_backward;
-  decltype(&chorale::adamw) adamw;
-  decltype(&chorale::sgd) sgd;
-  decltype(&chorale::cast) cast;
-  decltype(&chorale::number_rows) number_rows;  // waits for the device; does not count dropped choices
-  decltype(&chorale::count_choices) count_choices;
-  decltype(&chorale::routing_gradient) routing_gradient;
-  decltype(&chorale::take_rows) take_rows;
-  decltype(&chorale::add_slots) add_slots;
-  decltype(&chorale::weight_gradients) weight_gradients;
+#define CHORALE_POINTER(name) decltype(&chorale::name) name;
+  CHORALE_HOST_KERNELS(CHORALE_POINTER)
+#undef CHORALE_POINTER
 
   // The functions of routing.hpp. In this table, route() fills the tensors of `routing`, which must already be allocated.
   // number_rows() sets `places` and `counts`.

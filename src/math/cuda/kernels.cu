@@ -49,7 +49,9 @@ std::shared_ptr<void> stream() {
 }  // namespace cuda
 
 extern "C" const DeviceKernels* chorale_cuda_kernels() {
+#define CHORALE_ENTRY(name) .name = cuda::name,
   static const DeviceKernels kernels{
+      // clang-format off
       .copy = cuda::copy,
       .clear = cuda::clear,
       .wait = cuda::wait,
@@ -58,43 +60,11 @@ extern "C" const DeviceKernels* chorale_cuda_kernels() {
       .move_mark = cuda::move_mark,
       .passed = cuda::passed,
       .stream = cuda::stream,
-      .gelu_forward = cuda::gelu_forward,
-      .gelu_backward = cuda::gelu_backward,
-      .swiglu_forward = cuda::swiglu_forward,
-      .swiglu_backward = cuda::swiglu_backward,
-      .norm_forward = cuda::norm_forward,
-      .norm_backward = cuda::norm_backward,
-      .add_columns = cuda::add_columns,
-      .add_norm_gradients = cuda::add_norm_gradients,
-      .add_rows = cuda::add_rows,
-      .gather_rows = cuda::gather_rows,
-      .add_positions = cuda::add_positions,
-      .rotate = cuda::rotate,
-      .copy_heads = cuda::copy_heads,
-      .row_maxima = cuda::row_maxima,
-      .target_logits = cuda::target_logits,
-      .token_losses = cuda::token_losses,
-      .cross_entropy_gradient = cuda::cross_entropy_gradient,
-      .dropout = cuda::dropout,
-      .add_residual = cuda::add_residual,
-      .attention_forward = cuda::attention_forward,
-      .attention_backward = cuda::attention_backward,
-      .adamw = cuda::adamw,
-      .sgd = cuda::sgd,
-      .cast = cuda::cast,
-      .number_rows = cuda::number_rows,
-      .count_choices = cuda::count_choices,
-      .routing_gradient = cuda::routing_gradient,
-      .take_rows = cuda::take_rows,
-      .add_slots = cuda::add_slots,
-      .weight_gradients = cuda::weight_gradients,
-      .route = cuda::route,
-      .sum_exponentials = cuda::sum_exponentials,
-      .add_losses = cuda::add_losses,
-      .add_squares = cuda::add_squares,
-      .reduce = cuda::reduce,
-      .divide = cuda::divide,
+      CHORALE_HOST_KERNELS(CHORALE_ENTRY)
+      CHORALE_OWN_KERNELS(CHORALE_ENTRY)
+      // clang-format on
   };
+#undef CHORALE_ENTRY
   return &kernels;
 }
 
