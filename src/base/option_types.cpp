@@ -88,28 +88,27 @@ std::string assign_optional(const std::string& text, const std::string& none, st
   return expected;
 }
 
+// Returns the assign function of an option that accepts every text.
+template <class Set>
+Option::Assign accept(Set set) {
+  return [set = std::move(set)](const std::string& text, Option& option) {
+    option.text = text;
+    set(text);
+    return "";
+  };
+}
+
 }  // namespace
 
 Option& Options::add(const std::string& name, std::string& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .text = field});
-  option.assign = [&field, &option](const std::string& text) {
-    field = option.text = text;
-    return "";
-  };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "TEXT", .text = field},
+                accept([&field](const std::string& text) { field = text; }));
 }
 
 Option& Options::add(const std::string& name, bool& field, const std::string& about) {
-  if (field) {
-    Option& option = insert({.name = name, .about = about, .text = "yes", .choices = {"yes", "no"}});
-    option.assign = [&field, &option](const std::string& text) {
-      option.text = text;
-      field = text == "yes";
-      return "";
-    };
-    return option;
-  }
-  return add_switch(name, about, [&field](bool on) { field = on; });
+  if (!field) return add_switch(name, about, [&field](bool on) { field = on; });
+  return insert({.name = name, .about = about, .text = "yes", .choices = {"yes", "no"}},
+                accept([&field](const std::string& text) { field = text == "yes"; }));
 }
 
 Option& Options::add_no(const std::string& name, bool& field, const std::string& about) {
@@ -118,155 +117,126 @@ Option& Options::add_no(const std::string& name, bool& field, const std::string&
 }
 
 Option& Options::add_switch(const std::string& name, const std::string& about, std::function<void(bool)> set) {
-  Option& option = insert({.name = name, .about = about, .text = "false", .is_switch = true});
-  option.assign = [&option, set = std::move(set)](const std::string& text) -> std::string {
-    const auto value = parse_switch(text);
-    if (!value) return "yes or no";
-    set(*value);
-    option.text = *value ? "true" : "false";  // TOML keywords, which config files and records use
-    return "";
-  };
-  return option;
+  return insert({.name = name, .about = about, .text = "false", .is_switch = true},
+                [set = std::move(set)](const std::string& text, Option& option) {
+                  const auto value = parse_switch(text);
+                  if (!value) return "yes or no";
+                  set(*value);
+                  option.text = *value ? "true" : "false";  // TOML keywords, which config files and records use
+                  return "";
+                });
 }
 
 Option& Options::add_choice(const std::string& name, std::vector<std::string> names, const std::string& first,
                             const std::string& about, std::function<void(const std::string&)> set) {
-  Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .text = first, .choices = std::move(names)});
-  option.assign = [&option, set = std::move(set)](const std::string& text) {
-    option.text = text;
-    set(text);
-    return "";
-  };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "TEXT", .text = first, .choices = std::move(names)},
+                accept(std::move(set)));
 }
 
 Option& Options::add(const std::string& name, std::int64_t& field, const std::string& about) {
-  Option& option =
-      insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field), .is_number = true});
-  option.assign = [&field, &option](const std::string& text) { return assign_whole(text, field, option); };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field), .is_number = true},
+                [&field](const std::string& text, Option& option) { return assign_whole(text, field, option); });
 }
 
 Option& Options::add(const std::string& name, std::uint64_t& field, const std::string& about) {
-  Option& option =
-      insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field), .is_number = true});
-  option.assign = [&field, &option](const std::string& text) {
-    std::int64_t value = 0;
-    std::string expected = assign_whole(text, value, option);
-    if (expected.empty()) field = static_cast<std::uint64_t>(value);
-    return expected;
-  };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "N", .text = fmt::format("{}", field), .is_number = true},
+                [&field](const std::string& text, Option& option) {
+                  std::int64_t value = 0;
+                  std::string expected = assign_whole(text, value, option);
+                  if (expected.empty()) field = static_cast<std::uint64_t>(value);
+                  return expected;
+                });
 }
 
 Option& Options::add(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
                      const std::string& about) {
   const bool is_number = is_whole(none);
-  Option& option = insert({.name = name,
-                           .about = about,
-                           .metavar = is_number ? "N" : "N|" + none,
-                           .text = field ? fmt::format("{}", *field) : none,
-                           .is_number = is_number});
-  option.assign = [&field, &option, none](const std::string& text) {
-    return assign_optional(text, none, field, option, assign_whole);
-  };
-  return option;
+  return insert({.name = name,
+                 .about = about,
+                 .metavar = is_number ? "N" : "N|" + none,
+                 .text = field ? fmt::format("{}", *field) : none,
+                 .is_number = is_number},
+                [&field, none](const std::string& text, Option& option) {
+                  return assign_optional(text, none, field, option, assign_whole);
+                });
 }
 
 Option& Options::add_bytes(const std::string& name, std::int64_t& field, const std::string& about) {
-  Option& option = add(name, field, about);
-  option.metavar = "BYTES";
-  option.assign = [&field, &option](const std::string& text) { return assign_bytes(text, field, option); };
-  return option;
+  Option& added = add(name, field, about);
+  added.metavar = "BYTES";
+  added.assign = [&field](const std::string& text, Option& option) { return assign_bytes(text, field, option); };
+  return added;
 }
 
 Option& Options::add_bytes(const std::string& name, const std::string& none, std::optional<std::int64_t>& field,
                            const std::string& about) {
-  Option& option = add(name, none, field, about);
-  option.metavar = option.is_number ? "BYTES" : "BYTES|" + none;
-  option.assign = [&field, &option, none](const std::string& text) {
+  Option& added = add(name, none, field, about);
+  added.metavar = added.is_number ? "BYTES" : "BYTES|" + none;
+  added.assign = [&field, none](const std::string& text, Option& option) {
     return assign_optional(text, none, field, option, assign_bytes);
   };
-  return option;
+  return added;
 }
 
 Option& Options::add_seconds(const std::string& name, double& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "TIME", .text = fmt::format("{}s", field)});
-  option.assign = [&field, &option](const std::string& text) -> std::string {
-    const auto seconds = parse_seconds(text);
-    if (!seconds) return "a time such as 90s, 1.5m or 2h";
-    field = *seconds;
-    option.text = fmt::format("{}s", field);
-    return "";
-  };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "TIME", .text = fmt::format("{}s", field)},
+                [&field](const std::string& text, Option& option) {
+                  const auto seconds = parse_seconds(text);
+                  if (!seconds) return "a time such as 90s, 1.5m or 2h";
+                  field = *seconds;
+                  option.text = fmt::format("{}s", field);
+                  return "";
+                });
 }
 
 Option& Options::add(const std::string& name, double& field, const std::string& about) {
-  Option& option =
-      insert({.name = name, .about = about, .metavar = "X", .text = fmt::format("{}", field), .is_number = true});
-  option.assign = [&field, &option](const std::string& text) { return assign_number(text, field, option); };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "X", .text = fmt::format("{}", field), .is_number = true},
+                [&field](const std::string& text, Option& option) { return assign_number(text, field, option); });
 }
 
 Option& Options::add(const std::string& name, const std::string& none, double& field, const std::string& about) {
-  Option& option =
-      insert({.name = name, .about = about, .metavar = "X|" + none, .text = field != 0 ? fmt::format("{}", field) : none});
-  option.assign = [&field, &option, none](const std::string& text) {
-    double value = 0;
-    std::string expected = assign_or_none(text, none, option, [&] { return assign_number(text, value, option); });
-    if (expected.empty()) field = value;
-    return expected;
-  };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "X|" + none, .text = field != 0 ? fmt::format("{}", field) : none},
+                [&field, none](const std::string& text, Option& option) {
+                  double value = 0;
+                  std::string expected =
+                      assign_or_none(text, none, option, [&] { return assign_number(text, value, option); });
+                  if (expected.empty()) field = value;
+                  return expected;
+                });
 }
 
 Option& Options::add_relative(const std::string& name, const std::string& whole, Relative& field, const std::string& about) {
-  const auto text_of = [suffix = "*" + whole](const Relative& share) {
+  const std::string suffix = "*" + whole;
+  const auto text_of = [suffix](const Relative& share) {
     return fmt::format("{}{}", share.value, share.relative ? suffix : "");
   };
-  Option& option = insert({.name = name, .about = about, .metavar = "X", .text = text_of(field)});
-  option.assign = [&field, &option, text_of, suffix = "*" + whole](const std::string& text) -> std::string {
-    Relative share(0, text.ends_with(suffix));
-    const std::string number = share.relative ? text.substr(0, text.size() - suffix.size()) : text;
-    if (!parse_whole(number, share.value, [](const char* s, char** end) { return std::strtod(s, end); }) ||
-        !std::isfinite(share.value))
-      return fmt::format("a number, or a share such as 0.1{}", suffix);
-    if (const auto expected = outside(option, share.value); !expected.empty()) return expected;
-    field = share;
-    option.text = text_of(field);
-    return "";
-  };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "X", .text = text_of(field)},
+                [&field, text_of, suffix](const std::string& text, Option& option) -> std::string {
+                  Relative share(0, text.ends_with(suffix));
+                  const std::string number = share.relative ? text.substr(0, text.size() - suffix.size()) : text;
+                  if (!parse_whole(number, share.value, [](const char* s, char** end) { return std::strtod(s, end); }) ||
+                      !std::isfinite(share.value))
+                    return fmt::format("a number, or a share such as 0.1{}", suffix);
+                  if (const auto expected = outside(option, share.value); !expected.empty()) return expected;
+                  field = share;
+                  option.text = text_of(field);
+                  return "";
+                });
 }
 
 Option& Options::add(const std::string& name, std::vector<std::string>& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "A,B,…", .text = join(field, ","), .is_list = true});
-  option.assign = [&field, &option](const std::string& text) {
-    option.text = text;
-    field = split(text, ',');
-    return "";
-  };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "A,B,…", .text = join(field, ","), .is_list = true},
+                accept([&field](const std::string& text) { field = split(text, ','); }));
 }
 
 Option& Options::add(const std::string& name, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "TEXT", .is_source = true});
-  option.assign = [&option](const std::string& text) {
-    option.text = text;
-    return "";
-  };
-  return option;
+  return insert({.name = name, .about = about, .metavar = "TEXT", .is_source = true}, accept([](const std::string&) {}));
 }
 
 Option& Options::add_positional(const std::string& name, std::vector<std::string>& field, const std::string& about) {
-  Option& option = insert({.name = name, .about = about, .metavar = "FILE…", .positional = true, .is_list = true});
-  option.assign = [&field, &option](const std::string& text) {
-    option.text = text;
-    field = split(text, '\n');  // file names can contain commas
-    return "";
-  };
-  return option;
+  // File names can contain commas.
+  return insert({.name = name, .about = about, .metavar = "FILE…", .positional = true, .is_list = true},
+                accept([&field](const std::string& text) { field = split(text, '\n'); }));
 }
 
 }  // namespace chorale

@@ -90,11 +90,12 @@ std::string whole_number(const std::string& text) {
 
 }  // namespace
 
-Option& Options::insert(Option option) {
+Option& Options::insert(Option option, Option::Assign assign) {
   require(!find(option.name), "option {} of {} is declared twice", option.name, command_);
   option.section = section_;
   option.effect = option.is_source ? Effect::output : effect_;  // the settings in the source are other options
   option.initial = option.text;
+  option.assign = std::move(assign);
   return options_.emplace_back(std::move(option));
 }
 
@@ -108,16 +109,15 @@ void Options::only_where(const std::string& needs, const std::function<std::stri
 void Options::pass_on(const Options& other, const std::vector<std::string>& except) {
   for (const Option& theirs : other.options_) {
     if (theirs.positional || find(theirs.name) || std::count(except.begin(), except.end(), theirs.name)) continue;
-    Option& option = insert(theirs);
+    Option& option = insert(theirs, [](const std::string& text, Option& own) {
+      own.text = text;
+      return "";
+    });
     option.passed_on = true;
     if (!option.choices.empty()) option.suggestions = std::exchange(option.choices, {});
     option.conditions.clear();
     option.synonyms.clear();
     option.replaced.clear();
-    option.assign = [&option](const std::string& text) {
-      option.text = text;
-      return "";
-    };
   }
 }
 
@@ -190,7 +190,7 @@ void Options::take(const Setting& setting) {
         expected = join(option->choices, ", ");
         near = familiar_value(part, option->choices);
       }
-  if (expected.empty()) expected = option->assign(text);
+  if (expected.empty()) expected = option->assign(text, *option);
   if (expected == "a whole number") near = whole_number(text);
   if (!expected.empty()) {
     const std::string takes = fmt::format("{}{} takes {}{}", near.empty() ? "" : fmt::format("did you mean {}? ", near),
@@ -236,7 +236,7 @@ void Options::settle() {
     const std::string found = fmt::format("{} = {} ({})", option.name, option.text, option.origin);
     if (option.source == Source::foreign) {
       note(fmt::format("{} has no effect: {}", found, why));
-      option.assign(option.initial);
+      option.assign(option.initial, option);
       option.origin = "default";
       option.source = Source::other;
     } else if (option.source != Source::config || option.text != option.initial) {

@@ -142,9 +142,10 @@ class Option {
   double lowest = 0, highest = -1;       // no limits if lowest > highest
   bool positional = false, is_list = false, is_switch = false, is_number = false, is_source = false;
   bool passed_on = false;  // this option belongs to another command; its value is kept as text and checked by that command
-  // Sets the field, and sets `text` to the canonical form of the value (".5" → "0.5"). Returns "", or a description of the
-  // expected form if the argument is invalid.
-  std::function<std::string(const std::string&)> assign;
+  // Sets the field, and sets the option's `text` to the canonical form of the value (".5" → "0.5"). Returns "", or a
+  // description of the expected form if the argument is invalid.
+  using Assign = std::function<std::string(const std::string&, Option&)>;
+  Assign assign;
   Effect effect = Effect::unstated;
   Whole whole = Whole::none;
 
@@ -161,7 +162,7 @@ class Option {
 class Options {
  public:
   explicit Options(std::string command) : command_(std::move(command)) {}
-  Options(const Options&) = delete;  // because the assign functions refer to elements of `options_`
+  Options(const Options&) = delete;  // because options are bound to a command's fields
   Options& operator=(const Options&) = delete;
 
   // Options added after this call appear under this heading in the help, and have this effect unless they state another.
@@ -281,7 +282,7 @@ class Options {
     Setting setting;  // one of Chorale's options and the value that it must have, or must not have
     Word word;
   };
-  Option& insert(Option option);
+  Option& insert(Option option, Option::Assign assign);
   Option& add_switch(const std::string& name, const std::string& about, std::function<void(bool)> set);
   // Adds an option whose value is one of `names`. Calls `set` with the chosen name.
   Option& add_choice(const std::string& name, std::vector<std::string> names, const std::string& first,
