@@ -11,16 +11,14 @@ class Activation final : public Layer {
   // columns: number of output columns. block: only for SwiGLU, whose input alternates between `block` gate columns and
   // `block` up columns.
   Activation(std::string name, Kind kind, std::int64_t columns, std::int64_t block)
-      : name_(std::move(name)), kind_(kind), columns_(columns), block_(block) {}
+      : Layer(std::move(name)), kind_(kind), columns_(columns), block_(block) {}
 
-  const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
   Tensor apply(const Tensor& x, Context& context) const;
-  std::string name_;
   Kind kind_;
   std::int64_t columns_, block_;
 };

@@ -11,7 +11,7 @@ const AttentionScheme& scheme_of(const Context& context) {
 
 }  // namespace
 
-Attention::Attention(std::string name, const Options& options) : name_(std::move(name)), options_(options) {
+Attention::Attention(std::string name, const Options& options) : Layer(std::move(name)), options_(options) {
   keys_ = {.name = name_ + " gradients of keys and values",
            .sum = SumOf::input_gradients,
            .addends = options_.leaves * options_.shape.queries};

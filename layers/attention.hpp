@@ -23,7 +23,6 @@ class Attention final : public Layer {
   };
   Attention(std::string name, const Options& options);
 
-  const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& qkv, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   void each_site(const std::function<void(SumSite&)>& visit) override { visit(keys_); }
@@ -32,7 +31,6 @@ class Attention final : public Layer {
  private:
   Dropout dropout(const Context& context) const;
   Tensor generate(const Tensor& qkv, Context& context) const;
-  std::string name_;
   Options options_;
   SumSite keys_;  // the gradients of keys and values, which are sums over queries
 };

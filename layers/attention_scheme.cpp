@@ -62,8 +62,7 @@ Tensor AttentionScheme::backward(const Tensor& dout, const AttentionCall& call, 
     return dqkv;
   }
   const AttentionShape& shape = call.shape;
-  const Tensor sums = context.typed({qkv.dim(0), shape.key_columns()}, partial, Category::workspace);
-  clear(sums);
+  const Tensor sums = context.zeros({qkv.dim(0), shape.key_columns()}, partial);
   const KeyRows apart = keys_alone(sums, shape, qkv.dim(0) / context.tokens.tokens, context.tokens.tokens);
   differentiate(in, dout, out, lse, dqkv, apart, call.keys, context);
   put_keys(context.settled(sums, call.keys), shape, dqkv, context.queue);

@@ -92,6 +92,9 @@ struct Context : RunContext {
   Tensor typed(Shape shape, DType dtype, Category category = Category::activations) {
     return Tensor(memory, std::move(shape), dtype, category);
   }
+  Tensor zeros(Shape shape, DType dtype);  // workspace
+  // Returns x in another type; x itself if it has this type already.
+  Tensor as(DType dtype, const Tensor& x, Category category = Category::workspace);
   DType statistics() const { return compute == DType::f64 ? DType::f64 : DType::f32; }
   Dropout dropout(double probability, std::uint32_t site, const Tokens& rows) const {
     return {.probability = training ? probability : 0, .random = {seed, step, site}, .tokens = rows};

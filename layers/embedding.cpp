@@ -22,7 +22,7 @@ Tensor positions_of(const Tokens& stream, std::int64_t rows, Context& context) {
 }  // namespace
 
 Embedding::Embedding(const ModelShape& shape, std::uint32_t site, const Sharding& sharding)
-    : dropout_(shape.dropout), site_(site) {
+    : Layer("embedding"), dropout_(shape.dropout), site_(site) {
   const auto table = [&](const char* name, std::int64_t rows, double deviation) {
     return std::make_shared<Parameter>(Parameter{.name = name,
                                                  .shape = {rows, shape.width},

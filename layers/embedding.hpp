@@ -11,7 +11,6 @@ class Embedding final : public Layer {
  public:
   Embedding(const ModelShape& shape, std::uint32_t site, const Sharding& sharding);
 
-  const std::string& name() const override { return name_; }
   const ParameterPointer& table() const { return table_; }  // shared by a tied head
   Tensor forward(const Tensor& ids, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;  // returns an empty tensor: ids have no gradient
@@ -19,7 +18,6 @@ class Embedding final : public Layer {
   Keeps keeps(std::int64_t, const Context&) const override { return {}; }
 
  private:
-  std::string name_ = "embedding";
   ParameterPointer table_, positions_;
   double dropout_;
   std::uint32_t site_;

@@ -10,21 +10,10 @@
 #include "src/math/slots.hpp"
 
 namespace chorale {
-namespace {
-
-// Converts x to the type in which the router computes.
-Tensor in_type(const Tensor& x, DType type, Context& context) {
-  if (x.dtype() == type) return x;
-  const Tensor y = context.typed(x.shape(), type, Category::workspace);
-  cast(x.slice(), y.slice(), context.queue);
-  return y;
-}
-
-}  // namespace
 
 MixtureOfExperts::MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& s, const Sharding& width,
                                    const Sharding& experts, double deviation, std::unique_ptr<Sequence> shared)
-    : name_(std::move(name)),
+    : Layer(std::move(name)),
       number_(block / s.experts.every),
       rule_(rule_of(s)),
       forced_(s.experts.forced() ? forced_choices(*s.experts.routing, rule_, block) : std::vector<std::int32_t>()),
@@ -129,16 +118,15 @@ void MixtureOfExperts::add_weight_gradients(const Tensor& x, const Tensor& place
   const Tensor all = context.boundary->whole(x, context);
   const Tensor rows = context.exchange->dispatch(all, nullptr, places, counts.home, counts.here, context);
   experts_.add_weight_gradients(rows, dbefore, after, doutputs, counts.here, context);
-  context.numerics.add_outer(in_type(all, dlogits.dtype(), context), dlogits, context.leaves(), router_->gradient,
-                             router_->site, context.queue);
+  context.numerics.add_outer(context.as(dlogits.dtype(), all), dlogits, context.leaves(), router_->gradient, router_->site,
+                             context.queue);
   each_own_parameter([&](const ParameterPointer& p) { context.ready(*p); });
 }
 
 MixtureOfExperts::Routed MixtureOfExperts::routed(const Tensor& x, Context& context) {
   const DType type = context.statistics();
   const Tensor logits = context.typed({x.dim(0), rule_.experts}, type, Category::activations);
-  context.numerics.product(in_type(x, type, context), in_type(router_->value, type, context), false, nullptr, logits,
-                           context.queue);
+  context.numerics.product(context.as(type, x), context.as(type, router_->value), false, nullptr, logits, context.queue);
   context.look("router logits", name_, logits);
   const auto [routing, of_sequences] = route_tokens(logits, rule(context), forced_, context);
   const ExpertRows home{
@@ -167,8 +155,8 @@ void MixtureOfExperts::count(const Routing& routing, const ExpertRows& home, Cho
 
 Tensor MixtureOfExperts::from_logits(const Tensor& dlogits, Context& context) const {
   const Tensor dx = context.typed({dlogits.dim(0), width_}, dlogits.dtype(), Category::workspace);
-  context.numerics.product(dlogits, in_type(router_->value, dlogits.dtype(), context), true, nullptr, dx, context.queue);
-  return in_type(dx, context.compute, context);
+  context.numerics.product(dlogits, context.as(dlogits.dtype(), router_->value), true, nullptr, dx, context.queue);
+  return context.as(context.compute, dx);
 }
 
 Tensor MixtureOfExperts::rows_here(const Tensor& all, const Context& context) {

@@ -37,7 +37,6 @@ class MixtureOfExperts final : public Layer {
   MixtureOfExperts(std::string name, std::int64_t block, const ModelShape& shape, const Sharding& width,
                    const Sharding& experts, double deviation, std::unique_ptr<Sequence> shared);
 
-  const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
@@ -69,7 +68,6 @@ class MixtureOfExperts final : public Layer {
   static Tensor rows_here(const Tensor& all, const Context& context);  // this rank's rows of the residual stream
   void each_own_parameter(const std::function<void(const ParameterPointer&)>& visit) const;  // excludes the shared expert
 
-  std::string name_;
   std::int64_t number_;  // this block's index among the model's blocks that have experts
   RoutingRule rule_;
   std::vector<std::int32_t> forced_;  // [s,k]: the forced experts of each position in a sequence; empty if the router

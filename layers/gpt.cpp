@@ -1,6 +1,5 @@
 #include "layers/gpt.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "layers/activation.hpp"
@@ -134,12 +133,6 @@ Model build_gpt(const ModelShape& shape, Recompute recompute, const Sharding& sh
   model.head = head.get();
   model.layers.add(std::move(head));
   return model;
-}
-
-std::vector<ParameterPointer> Model::parameters() const {
-  std::vector<ParameterPointer> all;
-  layers.each_parameter([&](const ParameterPointer& parameter) { all.push_back(parameter); });
-  return all;
 }
 
 SumSite site_of(const Parameter& p, const ModelShape& shape, std::int64_t tokens) {

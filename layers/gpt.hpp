@@ -6,8 +6,6 @@
 //
 // A model is a single list of layers, so a strategy can split the list into stages or units.
 #pragma once
-#include <memory>
-#include <string>
 #include <vector>
 
 #include <chorale/model.hpp>
@@ -23,7 +21,7 @@ struct Model {
   Sequence layers{"model"};
   Head* head = nullptr;  // the last layer
 
-  std::vector<ParameterPointer> parameters() const;
+  std::vector<ParameterPointer> parameters() const { return parameters_of(layers); }
 };
 
 // `sharding` is this rank's part of the width of every layer. `experts` is this rank's part of the experts, by default all

@@ -1,7 +1,5 @@
 #include "layers/head.hpp"
 
-#include <algorithm>
-
 #include "layers/linear.hpp"
 #include "src/math/cross_entropy.hpp"
 
@@ -22,7 +20,7 @@ class Marked {
 }  // namespace
 
 Head::Head(const ModelShape& shape, const Sharding& sharding, ParameterPointer table)
-    : table_(std::move(table)), tied_(table_), block_(shape.vocabulary_block()) {
+    : Layer("head"), table_(std::move(table)), tied_(table_), block_(shape.vocabulary_block()) {
   if (!table_) {
     table_ = std::make_shared<Parameter>(
         Parameter{.name = "head.weight", .shape = {shape.vocabulary, shape.width}, .deviation = 0.02});

@@ -19,7 +19,6 @@ class Head final : public Layer {
   // copy of the table. The gradient of the copy includes only the head's contribution.
   void own_table() { tied_ = false; }
 
-  const std::string& name() const override { return name_; }
   // Returns the loss of each row. In generation, forward() instead returns this rank's columns of the newest row's logits.
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& unused, Context& context) override;
@@ -30,7 +29,6 @@ class Head final : public Layer {
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
-  std::string name_ = "head";
   ParameterPointer table_;
   bool tied_;
   std::int64_t block_;  // tokens per block of the vocabulary

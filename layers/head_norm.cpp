@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-HeadNorm::HeadNorm(const std::string& attention, const Options& o) : name_(attention + ".head_norm"), epsilon_(o.epsilon) {
+HeadNorm::HeadNorm(const std::string& attention, const Options& o) : Layer(attention + ".head_norm"), epsilon_(o.epsilon) {
   const auto kind = [&](const char* which, std::int64_t first, std::int64_t count) {
     return Kind{{.units = o.groups, .heads = o.queries + 2, .first = first, .count = count, .width = o.width},
                 std::make_shared<Parameter>(Parameter{.name = attention + which,

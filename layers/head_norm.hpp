@@ -25,7 +25,6 @@ class HeadNorm final : public Layer {
   // `attention` is the name of the attention branch, which prefixes the names of the gains.
   HeadNorm(const std::string& attention, const Options& options);
 
-  const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& qkv, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
@@ -36,7 +35,6 @@ class HeadNorm final : public Layer {
     SomeHeads heads;
     ParameterPointer gain;
   };
-  std::string name_;
   double epsilon_;
   std::array<Kind, 2> kinds_;  // queries, keys
 };

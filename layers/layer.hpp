@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layers/context.hpp"
@@ -23,16 +24,27 @@ struct Keeps {
 
 class Layer {
  public:
+  explicit Layer(std::string name) : name_(std::move(name)) {}
+  Layer(Layer&&) = default;
   virtual ~Layer() = default;
-  virtual const std::string& name() const = 0;
+  const std::string& name() const { return name_; }
   virtual Tensor forward(const Tensor& x, Context& context) = 0;
   // Returns the gradient of the layer's input. Adds the gradients of the layer's weights to Parameter::gradient.
   virtual Tensor backward(const Tensor& dy, Context& context) = 0;
   virtual void each_parameter(const std::function<void(const ParameterPointer&)>&) const {}
   virtual void each_site(const std::function<void(SumSite&)>&) {}  // all SumSites except those of parameters
   virtual Keeps keeps(std::int64_t rows, const Context& context) const = 0;
+
+ protected:
+  std::string name_;
 };
 
 using LayerPointer = std::unique_ptr<Layer>;
+
+inline std::vector<ParameterPointer> parameters_of(const Layer& layer) {
+  std::vector<ParameterPointer> all;
+  layer.each_parameter([&](const ParameterPointer& parameter) { all.push_back(parameter); });
+  return all;
+}
 
 }  // namespace chorale

@@ -2,7 +2,7 @@
 
 namespace chorale {
 
-Linear::Linear(std::string name, const Options& o) : name_(std::move(name)), cut_(o.cut), block_(o.block) {
+Linear::Linear(std::string name, const Options& o) : Layer(std::move(name)), cut_(o.cut), block_(o.block) {
   weight_ = std::make_shared<Parameter>(Parameter{.name = name_ + ".weight",
                                                   .shape = {o.inputs, o.outputs},
                                                   .deviation = o.deviation,

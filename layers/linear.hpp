@@ -24,7 +24,6 @@ class Linear final : public Layer {
   };
   Linear(std::string name, const Options& options);
 
-  const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
@@ -35,7 +34,6 @@ class Linear final : public Layer {
   Tensor backward_columns(const Tensor& x, const Tensor& dy, Context& context);
   Tensor backward_rows(const Tensor& x, const Tensor& dy, Context& context);
 
-  std::string name_;
   Cut cut_;
   std::int64_t block_;
   ParameterPointer weight_, bias_;

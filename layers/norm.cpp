@@ -3,7 +3,7 @@
 namespace chorale {
 
 Norm::Norm(std::string name, NormKind kind, std::int64_t width, double epsilon)
-    : name_(std::move(name)), kind_(kind), width_(width), epsilon_(epsilon) {
+    : Layer(std::move(name)), kind_(kind), width_(width), epsilon_(epsilon) {
   const auto parameter = [&](const char* part, double start) {
     return std::make_shared<Parameter>(Parameter{.name = name_ + part,
                                                  .shape = {width},

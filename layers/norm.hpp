@@ -9,7 +9,6 @@ class Norm final : public Layer {
  public:
   Norm(std::string name, NormKind kind, std::int64_t width, double epsilon);
 
-  const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override { return backward(dy, nullptr, context); }
   // Returns the gradient of the layer's input plus `added`, the gradient that reaches the input by a second path.
@@ -19,7 +18,6 @@ class Norm final : public Layer {
 
  private:
   Tensor normalize(const Tensor& x, const Tensor& stats, Context& context) const;
-  std::string name_;
   NormKind kind_;
   std::int64_t width_;
   double epsilon_;

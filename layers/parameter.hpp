@@ -18,6 +18,7 @@ namespace chorale {
 struct Shard {
   int dim = -1;
   std::int64_t first = 0, length = 0;
+  bool operator==(const Shard&) const = default;
 };
 
 // Maps the elements of a shard, starting at index `first` of the shard, to their indices in the complete tensor. In the

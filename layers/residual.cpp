@@ -7,7 +7,7 @@
 namespace chorale {
 
 Residual::Residual(std::unique_ptr<Norm> norm, std::unique_ptr<Sequence> body, const Options& o)
-    : norm_(std::move(norm)), body_(std::move(body)), dropout_(o.dropout), site_(o.site) {
+    : Layer(body->name()), norm_(std::move(norm)), body_(std::move(body)), dropout_(o.dropout), site_(o.site) {
   if (!o.bias.empty())
     bias_ = std::make_shared<Parameter>(
         Parameter{.name = o.bias, .shape = {o.width}, .decays = false, .sum = SumOf::token_gradients, .of_stream = true});

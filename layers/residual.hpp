@@ -22,7 +22,6 @@ class Residual final : public Layer {
   };
   Residual(std::unique_ptr<Norm> norm, std::unique_ptr<Sequence> body, const Options& options);
 
-  const std::string& name() const override { return body_->name(); }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;

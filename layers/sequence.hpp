@@ -6,14 +6,13 @@ namespace chorale {
 
 class Sequence final : public Layer {
  public:
-  explicit Sequence(std::string name) : name_(std::move(name)) {}
+  using Layer::Layer;
   Sequence& add(LayerPointer layer) {
     layers_.push_back(std::move(layer));
     return *this;
   }
   std::vector<LayerPointer>& layers() { return layers_; }  // strategies wrap and replace these layers
 
-  const std::string& name() const override { return name_; }
   Tensor forward(const Tensor& x, Context& context) override;
   Tensor backward(const Tensor& dy, Context& context) override;
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override;
@@ -21,7 +20,6 @@ class Sequence final : public Layer {
   Keeps keeps(std::int64_t rows, const Context& context) const override;
 
  private:
-  std::string name_;
   std::vector<LayerPointer> layers_;
 };
 

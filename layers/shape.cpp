@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "src/base/error.hpp"
-#include "src/base/text.hpp"
 #include "src/math/routing.hpp"
 
 namespace chorale {

@@ -9,9 +9,8 @@ namespace chorale {
 
 class WrappingLayer : public Layer {
  public:
-  explicit WrappingLayer(LayerPointer inner) : inner_(std::move(inner)) {}
+  explicit WrappingLayer(LayerPointer inner) : Layer(inner->name()), inner_(std::move(inner)) {}
 
-  const std::string& name() const override { return inner_->name(); }
   void each_parameter(const std::function<void(const ParameterPointer&)>& visit) const override {
     inner_->each_parameter(visit);
   }

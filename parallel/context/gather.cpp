@@ -22,9 +22,7 @@ class Gather final : public AttentionScheme {
     const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
     const Tensor dqkv = context.tensor(qkv.shape());
     const AttentionInput in = input(qkv, call, context);
-    const Tensor sums =
-        context.typed(in.keys.tensor.shape(), context.numerics.partial_type(context.compute), Category::workspace);
-    clear(sums);
+    const Tensor sums = context.zeros(in.keys.tensor.shape(), context.numerics.partial_type(context.compute));
     differentiate(in, dout, out, lse, dqkv, in.keys.in(sums), call.keys, context);
     const Tensor here = context.typed({qkv.dim(0), sums.dim(1)}, sums.dtype(), Category::workspace);
     const std::int64_t samples = samples_of(qkv.dim(0), context);

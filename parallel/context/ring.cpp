@@ -39,7 +39,7 @@ class Ring final : public AttentionScheme {
       });
       keys.arrive();
     }
-    const Tensor out = in_compute_type(sum, context);
+    const Tensor out = context.as(context.compute, sum, Category::activations);
     if (context.tape)
       for (const Tensor& kept : {qkv, lse, out}) context.tape->keep(kept);
     return out;
@@ -48,14 +48,8 @@ class Ring final : public AttentionScheme {
   Tensor backward(const Tensor& dout, const AttentionCall& call, Context& context) const override {
     const Tensor out = context.tape->take(), lse = context.tape->take(), qkv = context.tape->take();
     const DType type = context.statistics();
-    const auto zeros = [&](const Shape& shape) {
-      const Tensor t = context.typed(shape, type, Category::workspace);
-      clear(t);
-      return t;
-    };
-    const Tensor sum = out.dtype() == type ? out : context.typed(out.shape(), type, Category::workspace);
-    if (sum.dtype() != out.dtype()) cast(out.slice(), sum.slice(), context.queue);
-    const Tensor dqkv = zeros(qkv.shape());
+    const Tensor sum = context.as(type, out);
+    const Tensor dqkv = context.zeros(qkv.shape(), type);
     Passing keys{*this, own_keys(qkv, call.shape, context)};
     // The key gradients of this rank's own tokens. The key gradients of all other tokens are sent to the ranks that have
     // these tokens.
@@ -63,7 +57,7 @@ class Ring final : public AttentionScheme {
     Passing gradients{*this, {}};
     for (std::int64_t step = 0; step < ring_.size(); ++step) {
       if (step + 1 < ring_.size()) keys.pass_on(step, context);
-      const Tensor here = zeros(keys.here.shape());
+      const Tensor here = context.zeros(keys.here.shape(), type);
       each_run(qkv, keys.here, call, step, context, [&](AttentionInput& in, const auto& rows) {
         in.continues = true;
         differentiate(in, rows(dout), rows(sum), rows(lse), rows(dqkv), in.keys.in(here), call.keys, context);
@@ -83,8 +77,8 @@ class Ring final : public AttentionScheme {
     }
     gradients.arrive();
     add(gradients.here.slice(), own.slice(), context.queue);
-    const Tensor result = in_compute_type(dqkv, context);
-    put_keys(in_compute_type(own, context), call.shape, result, context.queue);
+    const Tensor result = context.as(context.compute, dqkv, Category::activations);
+    put_keys(context.as(context.compute, own, Category::activations), call.shape, result, context.queue);
     return result;
   }
 
@@ -121,13 +115,6 @@ class Ring final : public AttentionScheme {
     const Tensor keys = context.typed({qkv.dim(0), shape.key_columns()}, context.compute, Category::workspace);
     take_keys(qkv, shape, keys, context.queue);
     return keys;
-  }
-
-  static Tensor in_compute_type(const Tensor& x, Context& context) {
-    if (x.dtype() == context.compute) return x;
-    const Tensor y = context.tensor(x.shape());
-    cast(x.slice(), y.slice(), context.queue);
-    return y;
   }
 
   // Calls f for each range of this step's keys to which a query of this rank attends. Each call of f covers all samples with

@@ -118,9 +118,8 @@ class Ulysses final : public AttentionScheme {
     const std::int64_t all = qkv.dim(0), here = dout.dim(0), samples = samples_of(here, context);
     const auto workspace = [&](const Shape& of, DType type) { return context.typed(of, type, Category::workspace); };
     const DType partial = context.numerics.partial_type(context.compute);
-    const Tensor sums = workspace({all, shape.key_columns()}, partial),
+    const Tensor sums = context.zeros({all, shape.key_columns()}, partial),
                  own = workspace({here, shape.key_columns()}, partial);
-    clear(sums);
     KeyRows dkeys = keys_alone(sums, shape, samples, cut_.sequence());
     dkeys.offset += part_.rank() / copies(shape) * dkeys.group;
     const Tensor dqkv = workspace(qkv.shape(), context.compute);

@@ -1,18 +1,10 @@
 #include "parallel/step/stage.hpp"
 
-#include <numeric>
-
 #include "parallel/pipeline/split.hpp"
 #include "parallel/step/zero.hpp"
 
 namespace chorale {
 namespace {
-
-std::vector<ParameterPointer> parameters_of(const Layer& layer) {
-  std::vector<ParameterPointer> all;
-  layer.each_parameter([&](const ParameterPointer& p) { all.push_back(p); });
-  return all;
-}
 
 // Sets the fields that state which ranks hold a parameter of this stage. A gradient is a sum over all tokens. So it is
 // summed over the axes that divide the batch or its tokens, except those along which the parameter is sharded. Gradients of
