@@ -9,7 +9,6 @@
 // This model ignores the capacity of caches. Instead, prices depend on the number of bytes that a core accesses
 // (prices.hpp).
 #pragma once
-#include <cstdint>
 #include <vector>
 
 #include <chorale/schedule.hpp>

@@ -39,15 +39,9 @@ Prices usual(bool is_network) {
 
 // Returns the prices of a typical network between hosts. Prices that do not concern messages are copied from `host`.
 Prices beyond(const Prices& host) {
-  Prices p = host;
-  const Prices far = usual(true);
-  p.latency = far.latency;
-  p.message = far.message;
-  p.handshake = far.handshake;
-  p.link = far.link;
-  p.burst = far.burst;
-  p.copy = far.copy;
-  p.eager = far.eager;
+  Prices p = host, far = usual(true);
+  for (const char* key : {"latency", "message", "handshake", "link", "burst", "copy", "eager"})
+    values(p, key)[0] = values(far, key)[0];
   if (p.turn <= 0) p.turn = far.turn;
   return p;
 }

@@ -2,7 +2,6 @@
 // machine file. Users can also write a machine file manually. A machine file has rates in B/s instead of times per byte
 // (src/base/machine_file.hpp).
 #pragma once
-#include <cstdint>
 
 #include "src/base/machine_file.hpp"
 

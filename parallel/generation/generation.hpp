@@ -19,7 +19,6 @@
 #pragma once
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "layers/router_balance.hpp"

@@ -142,25 +142,8 @@ std::vector<std::string> AxisTable::names_of(AxisSet set) const {
   return names;
 }
 
-AxisSet AxisTable::in_grids(unsigned grids) const {
-  AxisSet set = 0;
-  for (std::size_t row = 0; row < size(); ++row)
-    if (rows_[row].grids & grids) set |= 1U << row;
-  return set;
-}
-
-AxisSet AxisTable::dividing(Divides what, unsigned grids) const {
-  AxisSet set = in_grids(grids);
-  for (std::size_t row = 0; row < size(); ++row)
-    if (rows_[row].divides != what) set &= ~(1U << row);
-  return set;
-}
-
-AxisSet AxisTable::holding_copies(unsigned grids) const {
-  return dividing(Divides::batch, grids) | dividing(Divides::tokens, grids);
-}
-
-AxisSet AxisTable::where(bool (*holds)(const AxisRow&)) const {
+template <class Holds>
+AxisSet AxisTable::where(const Holds& holds) const {
   AxisSet set = 0;
   for (std::size_t row = 0; row < size(); ++row)
     if (holds(rows_[row])) set |= 1U << row;
@@ -173,6 +156,18 @@ AxisSet AxisTable::sharding() const {
 
 AxisSet AxisTable::repeating() const {
   return where([](const AxisRow& row) { return row.repeats; });
+}
+
+AxisSet AxisTable::in_grids(unsigned grids) const {
+  return where([&](const AxisRow& row) { return (row.grids & grids) != 0; });
+}
+
+AxisSet AxisTable::dividing(Divides what, unsigned grids) const {
+  return in_grids(grids) & where([&](const AxisRow& row) { return row.divides == what; });
+}
+
+AxisSet AxisTable::holding_copies(unsigned grids) const {
+  return dividing(Divides::batch, grids) | dividing(Divides::tokens, grids);
 }
 
 unsigned AxisTable::grid_of(AxisSet cut) const { return (cut & ~in_grids(dense_grid)) == 0 ? dense_grid : expert_grid; }

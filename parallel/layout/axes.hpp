@@ -103,7 +103,8 @@ class AxisTable {
   std::array<int, most_axes> depths(const AxisOrder& order) const;
 
  private:
-  AxisSet where(bool (*holds)(const AxisRow&)) const;
+  template <class Holds>
+  AxisSet where(const Holds& holds) const;
 
   std::vector<AxisRow> rows_;
 };

@@ -1,7 +1,6 @@
 // The properties of each context-parallel scheme that the rules of layouts depend on. Each scheme is a file in
 // parallel/context/, and schemes.cpp there fills in the table.
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <vector>
 

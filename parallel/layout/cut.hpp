@@ -13,7 +13,6 @@
 // contiguous) partition.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <chorale/training.hpp>

@@ -26,17 +26,21 @@ std::int64_t LiveAxis::account_for(const Call& call, bool started, Make&& make) 
   const double done = now();
   time().wait_ends(done);
   if (!records()) return -1;
-  return trace_->add(Trace::Call{.axis = name(),
-                                 .operation = name_of(call.what),
-                                 .algorithm = group_.choice(call).algorithm,
-                                 .backend = group_.backend(),
-                                 .dtype = name_of(call.input.dtype),
-                                 .bytes = std::max(call.input.bytes(), call.output.bytes()),
-                                 .started = started,
-                                 .begins = begun,
-                                 .launched = done,
-                                 .waited = done,
-                                 .ends = done});
+  return record({.operation = name_of(call.what),
+                 .algorithm = group_.choice(call).algorithm,
+                 .dtype = name_of(call.input.dtype),
+                 .bytes = std::max(call.input.bytes(), call.output.bytes()),
+                 .started = started},
+                begun, done);
+}
+
+// Adds a call of this axis to the trace, with the times at which its launch began and was done.
+std::int64_t LiveAxis::record(Trace::Call call, double begun, double done) {
+  call.axis = name();
+  call.backend = group_.backend();
+  call.begins = begun;
+  call.launched = call.waited = call.ends = done;
+  return trace_->add(std::move(call));
 }
 
 void LiveAxis::carry_out(const TensorCall& call) {
@@ -111,18 +115,13 @@ Axis::Pending LiveAxis::message(const char* operation, Request request, const Te
   std::int64_t number = -1;
   if (records()) {
     const double begun = now();
-    number = trace_->add(Trace::Call{.axis = name(),
-                                     .operation = operation,
-                                     .algorithm = "message",
-                                     .backend = group_.backend(),
-                                     .dtype = name_of(x.dtype()),
-                                     .bytes = x.bytes(),
-                                     .message = true,
-                                     .started = true,
-                                     .begins = begun,
-                                     .launched = begun,
-                                     .waited = begun,
-                                     .ends = begun});
+    number = record({.operation = operation,
+                     .algorithm = "message",
+                     .dtype = name_of(x.dtype()),
+                     .bytes = x.bytes(),
+                     .message = true,
+                     .started = true},
+                    begun, begun);
   }
   return {*this, std::move(request), x, x, number};
 }

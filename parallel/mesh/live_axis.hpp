@@ -32,6 +32,7 @@ class LiveAxis final : public Axis {
   template <class Make>
   std::int64_t account_for(const Call& call, bool started, Make&& make);
   Pending message(const char* operation, Request request, const Tensor& x);
+  std::int64_t record(Trace::Call call, double begun, double done);
   bool records() const { return trace_ && trace_->on(); }
 
   Communicator group_;

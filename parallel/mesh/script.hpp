@@ -5,7 +5,6 @@
 //   work 12 GFLOP  begin all_reduce of dp  work 9 GFLOP  wait for all_reduce  …
 #pragma once
 #include <array>
-#include <map>
 #include <string>
 #include <vector>
 

@@ -14,6 +14,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace chorale {
@@ -54,9 +55,11 @@ class Trace {
   void end() { on_ = false; }
   bool on() const { return on_; }
 
-  void add(Span span);
-  void add(Inner inner);
-  std::int64_t add(Call call);  // returns the call's number, or −1 if tracing is off or the limit is reached
+  void add(Span span) { keep(spans_, std::move(span)); }
+  void add(Inner inner) { keep(inner_, std::move(inner)); }
+  std::int64_t add(Call call) {
+    return keep(calls_, std::move(call));
+  }  // returns the call's number, or −1 if tracing is off or the limit is reached
   void over(std::int64_t call, double waited, double ends);  // sets the times when the wait for a call began and ended
 
   const std::vector<Span>& spans() const { return spans_; }
@@ -65,7 +68,17 @@ class Trace {
   std::int64_t left_out() const { return left_out_; }  // number of events that were not recorded because of the limit
 
  private:
-  bool takes(std::size_t so_many);
+  template <class Event>
+  std::int64_t keep(std::vector<Event>& events, Event event) {
+    const std::int64_t number = std::ssize(events);
+    if (!on_ || number >= most_) {
+      left_out_ += on_;
+      return -1;
+    }
+    event.step = step_;
+    events.push_back(std::move(event));
+    return number;
+  }
   std::int64_t first_ = 0, last_ = -1, most_ = 0, step_ = 0, left_out_ = 0;
   bool on_ = false;
   std::vector<Span> spans_;

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "parallel/mesh/mesh.hpp"
 #include "parallel/plan/plan.hpp"

@@ -15,7 +15,6 @@
 // transit between pipeline stages. The time that these results stay in transit depends on the speed of their receivers. The
 // plan keeps each result for as long as the schedule allows, so a run never holds more bytes than planned.
 #pragma once
-#include <optional>
 
 #include <chorale/plan.hpp>
 #include "parallel/mesh/script.hpp"

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
-
-#include "src/base/text.hpp"
 
 namespace chorale {
 
@@ -24,23 +21,10 @@ std::vector<HeldPart> held_parts(const std::vector<StateTensor>& state) {
   return parts;
 }
 
-std::string text_of(const std::vector<HeldPart>& parts) {
-  std::string text;
-  for (const HeldPart& part : parts) text += fmt::format("{} {} {}\n", part.bytes, part.saved ? 1 : 0, part.name);
-  return text;
-}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HeldPart, name, bytes, saved)
 
-std::vector<HeldPart> held_parts_in(const std::string& text) {
-  std::vector<HeldPart> parts;
-  for (const std::string& line : split(text, '\n')) {
-    if (line.empty()) continue;
-    char* after = nullptr;
-    const std::int64_t bytes = std::strtoll(line.c_str(), &after, 10);
-    const bool saved = std::strtol(after, &after, 10) != 0;
-    parts.push_back({after + 1, bytes, saved});
-  }
-  return parts;
-}
+std::string text_of(const std::vector<HeldPart>& parts) { return nlohmann::json(parts).dump(); }
+std::vector<HeldPart> held_parts_in(const std::string& text) { return nlohmann::json::parse(text); }
 
 std::vector<int> buddies_of(const std::vector<int>& hosts, const std::vector<std::vector<HeldPart>>& parts) {
   const std::set<int> all_hosts(hosts.begin(), hosts.end());

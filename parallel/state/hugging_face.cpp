@@ -1,8 +1,6 @@
 // Exports a model: a configuration, and all tensors in one file.
 #include "parallel/state/hugging_face.hpp"
 
-#include <fmt/format.h>
-
 #include "src/base/error.hpp"
 
 namespace chorale {

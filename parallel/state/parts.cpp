@@ -58,11 +58,6 @@ std::int64_t shard_elements(const Shard& shard, const Shape& shape) {
 
 }  // namespace
 
-bool Part::operator==(const Part& other) const {
-  const auto all = [](const Part& p) { return std::tuple(p.shard.dim, p.shard.first, p.shard.length, p.first, p.count); };
-  return all(*this) == all(other);
-}
-
 Part resolved(const Part& part, const Shape& shape) {
   Part whole = part;
   const Shard& shard = part.shard;

@@ -20,7 +20,7 @@ struct Part {
   std::int64_t first = 0, count = -1;  // a row-major range of the shard's elements; if `count` is −1, all elements from
                                        // `first` on
 
-  bool operator==(const Part& other) const;
+  bool operator==(const Part& other) const = default;
 };
 
 struct StateTensor {

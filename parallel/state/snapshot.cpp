@@ -91,7 +91,7 @@ std::int64_t SnapshotPlan::memory_bytes() const {
   return bytes;
 }
 
-std::int64_t SnapshotPlan::sent_bytes() const { return buddy < 0 ? 0 : images.at(0).sent_bytes(); }
+std::int64_t SnapshotPlan::sent_bytes() const { return buddy < 0 ? 0 : images.at(0).bytes(true); }
 
 SnapshotPlan snapshot_plan(const std::vector<StateTensor>& state, const Peers& peers) {
   std::vector<int> hosts = peers.hosts;

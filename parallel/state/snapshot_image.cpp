@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "parallel/state/buddies.hpp"
 #include "parallel/state/checkpoint_save.hpp"
@@ -48,15 +48,9 @@ Descriptor memory_file(const std::string& name, std::size_t bytes) {
 
 }  // namespace
 
-std::int64_t ImagePlan::bytes() const {
+std::int64_t ImagePlan::bytes(bool only_sent) const {
   std::int64_t sum = 0;
-  for (const Piece& piece : pieces) sum += piece.bytes;
-  return sum;
-}
-
-std::int64_t ImagePlan::sent_bytes() const {
-  std::int64_t sum = 0;
-  for (const Piece& piece : pieces) sum += piece.sent ? piece.bytes : 0;
+  for (const Piece& piece : pieces) sum += piece.sent || !only_sent ? piece.bytes : 0;
   return sum;
 }
 
@@ -76,39 +70,16 @@ ImagePlan image_plan(int rank, const std::vector<StateTensor>& saved, const std:
   return plan;
 }
 
-std::string text_of(const ImagePlan& plan) {
-  std::string text = fmt::format("{} {} {} {}\n", plan.rank, plan.begin.size(), plan.header.size(), plan.pieces.size());
-  for (const ImagePlan::Piece& piece : plan.pieces)
-    text += fmt::format("{} {} {} {}\n", piece.bytes, piece.number, piece.sent ? 1 : 0, piece.part);
-  return text + plan.begin + plan.header;
-}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ImagePlan::Piece, part, bytes, number, sent)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ImagePlan, rank, begin, header, pieces)
 
-ImagePlan image_plan_in(const std::string& text) {
-  std::size_t at = 0;
-  const auto line = [&] {
-    const std::size_t end = text.find('\n', at);
-    require(end != std::string::npos, "the plan of an image ends after {} bytes", text.size());
-    return text.substr(std::exchange(at, end + 1), end - at);
-  };
-  ImagePlan plan;
-  std::size_t begin = 0, header = 0, pieces = 0;
-  require(std::sscanf(line().c_str(), "%d %zu %zu %zu", &plan.rank, &begin, &header, &pieces) == 4,
-          "the plan of an image has {} bytes", text.size());
-  while (plan.pieces.size() < pieces) {
-    const std::string words = line();
-    ImagePlan::Piece& piece = plan.pieces.emplace_back();
-    long long bytes = 0;
-    int sent = 0, name = 0;
-    require(std::sscanf(words.c_str(), "%lld %zu %d %n", &bytes, &piece.number, &sent, &name) == 3, "a piece is \"{}\"",
-            words);
-    piece.bytes = bytes;
-    piece.sent = sent != 0;
-    piece.part = words.substr(static_cast<std::size_t>(name));
-  }
-  plan.begin = text.substr(at, begin);
-  plan.header = text.substr(at + begin, header);
-  return plan;
+// MessagePack, because `header` is not UTF-8.
+std::string text_of(const ImagePlan& plan) {
+  std::string text;
+  nlohmann::json::to_msgpack(plan, text);
+  return text;
 }
+ImagePlan image_plan_in(const std::string& text) { return nlohmann::json::from_msgpack(text); }
 
 SnapshotImage::Mapped::~Mapped() {
   if (!bytes.empty()) munmap(bytes.data(), bytes.size());
@@ -163,7 +134,7 @@ void SnapshotImage::put(std::size_t piece, const Slice& data) {
   checksums_[known.number] = checksum;
 }
 
-std::span<std::byte> SnapshotImage::sent() { return here().image.bytes.last(static_cast<std::size_t>(plan_.sent_bytes())); }
+std::span<std::byte> SnapshotImage::sent() { return here().image.bytes.last(static_cast<std::size_t>(plan_.bytes(true))); }
 
 void SnapshotImage::add_checksums_of_sent() {
   for (std::size_t i = 0; i < plan_.pieces.size(); ++i)

@@ -28,8 +28,7 @@ struct ImagePlan {
   std::string begin, header;
   std::vector<Piece> pieces = {};  // in the order of the image
 
-  std::int64_t bytes() const;  // of all pieces
-  std::int64_t sent_bytes() const;
+  std::int64_t bytes(bool only_sent = false) const;  // of all pieces, or of those that are sent
 };
 // `here`: the parts that the buddy holds itself.
 ImagePlan image_plan(int rank, const std::vector<StateTensor>& saved, const std::set<std::string>& here);

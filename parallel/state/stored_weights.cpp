@@ -1,7 +1,5 @@
 #include "parallel/state/stored_weights.hpp"
 
-#include <fmt/format.h>
-
 #include "parallel/state/checkpoint_sets.hpp"
 #include "parallel/state/manifest.hpp"
 #include "src/base/error.hpp"

@@ -68,7 +68,7 @@ class Bucketed final : public Reducer {
     if (!listener_.wants_sums()) return;
     // A bucket with a second sum (Bucket::other_shards) stays in the queue, because finish() must begin these second sums in
     // the same order on all ranks.
-    const auto is_over = [](UnderWay& one) { return !one.bucket->other_shards && one.sum.test(); };
+    const auto is_over = [](SumUnderWay& one) { return !one.bucket->other_shards && one.sum.test(); };
     for (; !under_way_.empty() && is_over(under_way_.front()); under_way_.pop_front())
       after_.tell(*under_way_.front().bucket);
   }
@@ -76,7 +76,7 @@ class Bucketed final : public Reducer {
   void finish() override {
     for (const Bucket& bucket : buckets_.all())
       require(bucket.waits_for == 0, "a bucket still waits for {} gradients", bucket.waits_for);
-    for (UnderWay& one : under_way_) {
+    for (SumUnderWay& one : under_way_) {
       one.sum.wait();
       if (one.bucket->other_shards) after_.start(*one.bucket);
     }
@@ -89,15 +89,11 @@ class Bucketed final : public Reducer {
   }
 
  private:
-  struct UnderWay {
-    const Bucket* bucket;
-    Axis::Pending sum;
-  };
   bool scatters() const { return buckets_.options().zero == 1; }
 
   Buckets& buckets_;
   ReductionListener& listener_;
-  std::deque<UnderWay> under_way_;
+  std::deque<SumUnderWay> under_way_;
   SumsAfter after_;
 };
 
@@ -141,7 +137,7 @@ void SumsAfter::sum_rest(Axis* Bucket::*over) {
     else
       under_way_.push_back({&bucket, group->start_all_reduce(sums)});
   }
-  for (UnderWay& one : under_way_) one.sum.wait();
+  for (SumUnderWay& one : under_way_) one.sum.wait();
   under_way_.clear();
 }
 

@@ -24,7 +24,6 @@
 // written one more time. The values of a tied table are read two more times. Gradients that are summed in bf16 need half as
 // many bytes.
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

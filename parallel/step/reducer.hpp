@@ -21,10 +21,8 @@ class ReductionListener {
   virtual void reuses(const Bucket&) {}
   // The bucket's sums over all ranks are complete. The backward pass can still be running.
   virtual void has_sums(const Bucket&) {}
-  virtual bool wants_sums() const {
-    return false;
-  }  // whether a reducer should test for complete sums during the backward
-     // pass
+  // Whether a reducer should test for complete sums during the backward pass.
+  virtual bool wants_sums() const { return false; }
 };
 
 class Reducer {
@@ -42,6 +40,12 @@ class Reducer {
 std::unique_ptr<Reducer> naive_reducer(Buckets& buckets, ReductionListener& listener);     // data.cpp
 std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets, ReductionListener& listener);  // data.cpp; also for ZeRO-1
 std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, ReductionListener& listener);   // zero.cpp: ZeRO-2 and 3
+
+// A sum of a bucket's gradients that has begun.
+struct SumUnderWay {
+  const Bucket* bucket;
+  Axis::Pending sum;
+};
 
 // Clears a bucket's gradients for a new step.
 inline void clear(Buckets& buckets, const Bucket& bucket, ReductionListener& listener) {
@@ -67,10 +71,6 @@ class SumsAfter {
   void finish();  // begins the remaining sums and waits for all sums
 
  private:
-  struct UnderWay {
-    const Bucket* bucket;
-    Axis::Pending sum;
-  };
   const Tensor& summed(const Bucket& bucket) const {
     return buckets_.options().zero == 0 ? bucket.summed : bucket.gradient_shard;
   }
@@ -79,7 +79,7 @@ class SumsAfter {
 
   Buckets& buckets_;
   ReductionListener& listener_;
-  std::deque<UnderWay> under_way_;
+  std::deque<SumUnderWay> under_way_;
   std::set<const Bucket*> begun_;
 };
 // Gathers the values of every bucket from all shards.

@@ -1,7 +1,6 @@
 #include "parallel/step/rows.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "layers/attention_scheme.hpp"
 #include "layers/attention_work.hpp"

@@ -10,7 +10,6 @@
 // planned.
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>

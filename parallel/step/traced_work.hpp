@@ -1,7 +1,6 @@
 // Records the layers and kernels of traced steps in the trace. For work on a device, records timing events in the stream.
 // The times of these events are known only after the step has waited for the device.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -13,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include <chorale/clock.hpp>
 #include <chorale/training.hpp>

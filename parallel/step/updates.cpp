@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "parallel/step/first_nan.hpp"
 
 namespace chorale {

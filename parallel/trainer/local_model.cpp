@@ -1,7 +1,5 @@
 #include <chorale/train.hpp>
 
-#include <cmath>
-
 #include "layers/gpt.hpp"
 #include "layers/optimizer.hpp"
 #include "src/base/error.hpp"

@@ -81,10 +81,6 @@ void await_other_hosts() {
   });
 }
 
-}  // namespace
-
-namespace {
-
 // A host program that initialized MPI itself might already hold much memory. The guard (the watchdog process of a host) is
 // forked from this process and would keep that memory.
 std::unique_ptr<Flight> guarded_from_the_start(const Launch& launch) {
@@ -193,15 +189,11 @@ std::string library_name() {
 }
 
 std::vector<int> ranks_where(MPI_Comm comm, bool flag) {
-  polling_barrier(comm);
-  int size = 0;
-  check(PMPI_Comm_size(comm, &size));
-  const char mine = flag ? 1 : 0;
-  std::vector<char> all(static_cast<std::size_t>(size));
-  complete([&](MPI_Request* done) { return PMPI_Iallgather(&mine, 1, MPI_CHAR, all.data(), 1, MPI_CHAR, comm, done); });
   std::vector<int> ranks;
-  for (int r = 0; r < size; ++r)
-    if (all[static_cast<std::size_t>(r)]) ranks.push_back(r);
+  for (int rank = 0; const std::int64_t theirs : all_gather(comm, flag)) {
+    if (theirs) ranks.push_back(rank);
+    ++rank;
+  }
   return ranks;
 }
 

@@ -189,10 +189,6 @@ Variable read_variable(hid_t group, const std::string& name, std::int64_t commit
   return variable;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<std::pair<std::string, std::string>> attributes_of(hid_t file, const std::string& group) {
   const auto object = own<h5::Group>(H5Gopen2(file, group.c_str(), H5P_DEFAULT));
   std::vector<std::pair<std::string, std::string>> all;
