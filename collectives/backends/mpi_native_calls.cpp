@@ -1,7 +1,5 @@
 #include "collectives/backends/mpi_native_calls.hpp"
 
-#include <algorithm>
-
 namespace chorale {
 
 void MpiNativeCalls::Comparison::start(MpiNativeCalls& among, std::uint64_t history) {

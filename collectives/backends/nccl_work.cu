@@ -6,7 +6,6 @@
 //
 // In both kinds, enqueue() enqueues each part only after NCCL has accepted the previous part. Until then, enqueue() returns
 // without waiting, and is called again later. So no work is lost, and enqueue() never blocks.
-#include <algorithm>
 #include <array>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <numeric>
 
 #include "collectives/backends/backends.hpp"

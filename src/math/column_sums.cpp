@@ -1,8 +1,6 @@
 #include "src/math/column_sums.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
 #include "src/base/parallel.hpp"
 #include "src/math/device_kernels.hpp"

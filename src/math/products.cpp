@@ -1,7 +1,5 @@
 #include "src/math/products.hpp"
 
-#include <algorithm>
-
 #include "src/base/parallel.hpp"
 #include "src/math/exact/chain_products.hpp"
 #include "src/math/kernel_timer.hpp"

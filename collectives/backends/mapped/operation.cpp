@@ -1,7 +1,5 @@
 #include "collectives/backends/mapped/operation.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <functional>

@@ -5,7 +5,6 @@
 // memory, a Location is an offset; in ordinary memory, a Location is the owner's virtual address.
 #pragma once
 #include <cstdint>
-#include <vector>
 
 #include "src/base/host.hpp"
 #include "src/memory/buffer.hpp"

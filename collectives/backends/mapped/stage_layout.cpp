@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "src/base/index.hpp"
 #include "src/base/round_up.hpp"
 
 namespace chorale::mapped {

@@ -1,6 +1,5 @@
 #include "collectives/backends/message/operation.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "src/base/error.hpp"

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "collectives/backends/mapped/flag_page.hpp"
-#include "src/base/error.hpp"
 
 namespace chorale::near {
 

@@ -1,7 +1,6 @@
 // NearMessenger exchanges a plan's messages between ranks of one host through shared memory (post.hpp). NearAndFar exchanges
 // all messages of a plan: messages within a host by NearMessenger, and messages between hosts by the Messenger `Far`.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "collectives/backends/message/operation.hpp"

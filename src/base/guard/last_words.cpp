@@ -5,11 +5,9 @@
 #include <sys/wait.h>
 
 #include <cstdint>
-#include <cstring>
 #include <optional>
 
 #include "src/base/host.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 
 #include "src/base/guard/last_words.hpp"
 #include "src/base/host.hpp"

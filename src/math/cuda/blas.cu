@@ -5,7 +5,6 @@
 #include <cublasLt.h>
 
 #include <map>
-#include <string>
 
 #include "src/base/handle.hpp"
 #include "src/math/cuda/device.cuh"

@@ -5,8 +5,6 @@
 // of 10⁹ bf16 elements take 1.25 ms at 4.8 TB/s.
 #include "src/math/reduction.hpp"
 
-#include <algorithm>
-
 #include "src/math/combine.hpp"
 #include "src/math/cuda/kernels.cuh"
 #include "src/math/cuda/map.cuh"
