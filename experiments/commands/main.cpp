@@ -20,6 +20,7 @@
 #include "parallel/plan/room.hpp"
 #include "src/base/abstract_socket.hpp"
 #include "src/base/built.hpp"
+#include "src/base/child_program.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/interfaces.hpp"
@@ -28,8 +29,6 @@
 #include "src/base/text.hpp"
 #include "src/base/thread_waits.hpp"
 #include "src/math/bf16/engines.hpp"
-
-extern char** environ;
 
 namespace chorale {
 namespace {
@@ -104,12 +103,10 @@ int run(const Launch& launch, std::vector<std::string> words, std::optional<mpi:
     return 0;
   }
   if (row.needs_ranks) let_waiting_threads_sleep(words);
-  std::vector<std::string> variables;
-  for (char** v = environ; *v; ++v) variables.emplace_back(*v);
   if (!row.needs_ranks && launch.size > 1)
     usage_error(fmt::format("{} runs as one process", row.name),
                 fmt::format("{} started {} processes", launch.launcher, launch.size), "run it without a launcher");
-  declared.take(arguments, variables, names_of_all_commands(), launch);
+  declared.take(arguments, own_environment(), names_of_all_commands(), launch);
   attention::chosen_bf16_engine();  // refuses an invalid CHORALE_BF16_ATTENTION before anything starts
 
   if (row.needs_ranks && !command->starts_ranks()) {

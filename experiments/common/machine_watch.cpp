@@ -4,23 +4,16 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "experiments/common/each.hpp"
+#include "experiments/common/gather_json.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
-namespace {
 
-nlohmann::json json_of(const MachineReading& r) {
-  return {r.at, r.worked, r.stolen, r.own, r.load, r.bytes_out, r.bytes_in};
-}
-
-MachineReading reading_of(const nlohmann::json& numbers) {
-  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]};
-}
-
-}  // namespace
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachineReading, at, worked, stolen, own, load, bytes_out, bytes_in)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReading, kernel, host, cores, before, after)
 
 std::vector<OtherWork> other_work(const std::vector<RankReading>& ranks) {
   std::vector<OtherWork> work;
@@ -53,18 +46,7 @@ MachineWatch::MachineWatch(const Session& session)
 }
 
 std::vector<RankReading> MachineWatch::gathered() const {
-  const nlohmann::json mine{{"kernel", kernel_id()},
-                            {"host", host_name()},
-                            {"cores", online_cores()},
-                            {"before", json_of(before_)},
-                            {"after", json_of(read_machine(clock_))}};
-  std::vector<RankReading> ranks;
-  for (const std::string& text : mpi::gather(runtime_.world(), mine.dump())) {
-    const auto theirs = nlohmann::json::parse(text);
-    ranks.push_back(
-        {theirs["kernel"], theirs["host"], theirs["cores"], reading_of(theirs["before"]), reading_of(theirs["after"])});
-  }
-  return ranks;
+  return gather_json(runtime_, RankReading{kernel_id(), host_name(), online_cores(), before_, read_machine(clock_)});
 }
 
 void MachineWatch::say(Log& log, const std::vector<RankReading>& ranks, const std::string& tense) {
@@ -103,23 +85,17 @@ std::vector<OtherWork> MachineWatch::finish(Log& log) {
 }
 
 void write_other_work(Recorder& recorder, const std::vector<OtherWork>& ranks) {
-  std::vector<double> load, others, stolen, bytes_out, bytes_in;
-  std::vector<std::int64_t> cores;
   if (ranks.empty()) return;  // nothing was measured
-  for (const OtherWork& work : ranks) {
-    load.push_back(work.load);
-    others.push_back(work.cores);
-    stolen.push_back(work.stolen);
-    cores.push_back(work.of_cores);
-    bytes_out.push_back(work.bytes_out);
-    bytes_in.push_back(work.bytes_in);
-  }
-  recorder.numbers("ranks", "load", {"rank"}, load, "1", "tasks running or waiting on the rank's host at the start");
-  recorder.numbers("ranks", "cores", {"rank"}, cores, "1", "cores of the rank's host");
-  recorder.numbers("ranks", "others", {"rank"}, others, "1", "cores of the rank's host that other programs used");
-  recorder.numbers("ranks", "stolen", {"rank"}, stolen, "1", "share of its host's CPU time that the hypervisor took");
-  recorder.numbers("ranks", "interfaces_sent", {"rank"}, bytes_out, "byte", "sent on its host's network interfaces");
-  recorder.numbers("ranks", "interfaces_received", {"rank"}, bytes_in, "byte", "received on its host's network interfaces");
+  const auto numbers = [&](const char* name, auto of, const char* units, const char* about) {
+    recorder.numbers("ranks", name, {"rank"}, each(ranks, of), units, about);
+  };
+  numbers("load", &OtherWork::load, "1", "tasks running or waiting on the rank's host at the start");
+  numbers(
+      "cores", [](const OtherWork& work) { return std::int64_t{work.of_cores}; }, "1", "cores of the rank's host");
+  numbers("others", &OtherWork::cores, "1", "cores of the rank's host that other programs used");
+  numbers("stolen", &OtherWork::stolen, "1", "share of its host's CPU time that the hypervisor took");
+  numbers("interfaces_sent", &OtherWork::bytes_out, "byte", "sent on its host's network interfaces");
+  numbers("interfaces_received", &OtherWork::bytes_in, "byte", "received on its host's network interfaces");
 }
 
 }  // namespace chorale

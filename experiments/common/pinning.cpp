@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "experiments/common/each.hpp"
 #include "parallel/mesh/placement.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -115,9 +116,7 @@ nlohmann::ordered_json json_of(const Pinning& pinning) {
   }
   for (const std::string& axis : layout.outwards_in()) {
     const std::vector<RankGroup> groups = groups_along(layout, axis);
-    Json members = Json::array();
-    for (const RankGroup& group : groups) members.push_back(group.ranks);
-    axes.push_back({{"axis", axis}, {"groups", members}, {"crossing", crossing(groups, topology)}});
+    axes.push_back({{"axis", axis}, {"groups", each(groups, &RankGroup::ranks)}, {"crossing", crossing(groups, topology)}});
   }
   return {{"layout", to_string(layout)}, {"order", layout.outwards_in()}, {"ranks", ranks}, {"axes", axes}};
 }

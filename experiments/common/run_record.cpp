@@ -4,11 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/choice/tuning.hpp"
+#include "experiments/common/each.hpp"
+#include "experiments/common/gather_json.hpp"
 #include "src/base/built.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -35,27 +36,10 @@ void share_cores(std::vector<RankFacts>& ranks) {
   }
 }
 
-template <class Value>
-std::vector<Value> column_of(const std::vector<RankFacts>& ranks, Value RankFacts::*member) {
-  std::vector<Value> values;
-  for (const RankFacts& rank : ranks) values.push_back(rank.*member);
-  return values;
-}
-
-Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, const std::string& run_id) {
-  const std::vector<std::string> all_hosts = column_of(ranks, &RankFacts::host);
+Facts facts_of_ranks(const Session& session, const std::vector<RankFacts>& ranks, const std::string& run_id) {
+  const std::vector<std::string> all_hosts = each(ranks, &RankFacts::host);
   const std::set<std::string> hosts(all_hosts.begin(), all_hosts.end());
-  Facts facts{{"run_id", run_id},
-              {"user", user_name()},
-              {"launchdate", iso_time(session.clock.wall_seconds())},
-              {"cmdline", session.command_line},
-              {"hostname", host_name()},
-              {"hostlist", join({hosts.begin(), hosts.end()}, ",")},
-              {"topology", topology_of(ranks).text()},
-              {"machine", machine_signature()},
-              {"chorale_version", version},
-              {"hdf5_version", h5::version()}};
-  for (const char* fact : {"git_commit", "git_dirty", "compiler", "cxxflags"}) facts.emplace_back(fact, built(fact));
+  Facts facts = facts_of(session, run_id, {hosts.begin(), hosts.end()}, topology_of(ranks).text());
   for (const Backend& backend : all_backends())
     // UCX is not started here, because starting it crashes if memory is short, and most runs do not use it.
     if (const Availability found = backend.library ? Availability{true, backend.library()} : probe(backend); found.works)
@@ -66,52 +50,39 @@ Facts facts_of(const Session& session, const std::vector<RankFacts>& ranks, cons
 void write_ranks(Recorder& recorder, const std::vector<RankFacts>& ranks) {
   recorder.number("jobsize", static_cast<std::int64_t>(ranks.size()));
   recorder.dimension({.name = "rank", .size = static_cast<std::int64_t>(ranks.size())});
-  recorder.texts("ranks", "host", "rank", column_of(ranks, &RankFacts::host));
-  std::vector<std::string> cpusets, sockets;
-  for (const RankFacts& rank : ranks) {
-    cpusets.push_back(cpu_ranges(rank.cpus));
-    sockets.push_back(cpu_ranges(rank.sockets));
-  }
-  recorder.numbers("ranks", "host_number", {"rank"}, column_of(ranks, &RankFacts::host_number), "1",
-                   "number of its host; ranks with equal numbers can map each other's memory");
-  recorder.texts("ranks", "cpuset", "rank", cpusets);
-  recorder.texts("ranks", "socket", "rank", sockets);
-  recorder.numbers("ranks", "cpu", {"rank"}, column_of(ranks, &RankFacts::cpu), "1",
-                   "core on which the rank ran at the start");
-  recorder.numbers("ranks", "local_rank", {"rank"}, column_of(ranks, &RankFacts::local_rank), "1",
-                   "index among the ranks of its host");
-  recorder.numbers("ranks", "threads", {"rank"}, column_of(ranks, &RankFacts::threads), "1",
-                   "threads of the rank: its share of the cores it may use");
-  recorder.numbers("ranks", "pid", {"rank"}, column_of(ranks, &RankFacts::pid), "1", "process id");
-  recorder.numbers("ranks", "clock_offset", {"rank"}, column_of(ranks, &RankFacts::clock_offset), "s",
-                   "the rank's clock + clock_offset = rank 0's clock");
+  const auto texts = [&](const char* name, auto of) { recorder.texts("ranks", name, "rank", each(ranks, of)); };
+  const auto numbers = [&](const char* name, auto of, const char* units, const char* about) {
+    recorder.numbers("ranks", name, {"rank"}, each(ranks, of), units, about);
+  };
+  texts("host", &RankFacts::host);
+  numbers("host_number", &RankFacts::host_number, "1",
+          "number of its host; ranks with equal numbers can map each other's memory");
+  texts("cpuset", [](const RankFacts& rank) { return cpu_ranges(rank.cpus); });
+  texts("socket", [](const RankFacts& rank) { return cpu_ranges(rank.sockets); });
+  numbers("cpu", &RankFacts::cpu, "1", "core on which the rank ran at the start");
+  numbers("local_rank", &RankFacts::local_rank, "1", "index among the ranks of its host");
+  numbers("threads", &RankFacts::threads, "1", "threads of the rank: its share of the cores it may use");
+  numbers("pid", &RankFacts::pid, "1", "process id");
+  numbers("clock_offset", &RankFacts::clock_offset, "s", "the rank's clock + clock_offset = rank 0's clock");
 }
 
 }  // namespace
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, host_number, kernel, cpus, sockets, cpu, pid, clock_offset)
+
 std::vector<RankFacts> gather_rank_facts(const mpi::Runtime& runtime, const Clock& clock) {
   const double offset = mpi::clock_offset(runtime.world(), clock);
   const Topology topology = topology_of(runtime);
-  const nlohmann::json mine{{"host", host_name()},
-                            {"host_number", topology.host_of[static_cast<std::size_t>(runtime.rank())]},
-                            {"kernel", kernel_id()},
-                            {"cpus", allowed_cpus()},
-                            {"sockets", sockets_of(allowed_cpus())},
-                            {"cpu", current_cpu()},
-                            {"pid", getpid()},
-                            {"offset", offset}};
-  std::vector<RankFacts> ranks;
-  for (const std::string& text : mpi::gather(runtime.world(), mine.dump())) {
-    const auto theirs = nlohmann::json::parse(text);
-    ranks.push_back({.host = theirs["host"],
-                     .host_number = theirs["host_number"],
-                     .kernel = theirs["kernel"],
-                     .cpus = theirs["cpus"],
-                     .sockets = theirs["sockets"],
-                     .cpu = theirs["cpu"],
-                     .pid = theirs["pid"],
-                     .clock_offset = theirs["offset"]});
-  }
+  const std::vector<int> cpus = allowed_cpus();
+  std::vector<RankFacts> ranks =
+      gather_json(runtime, RankFacts{.host = host_name(),
+                                     .host_number = topology.host_of[static_cast<std::size_t>(runtime.rank())],
+                                     .kernel = kernel_id(),
+                                     .cpus = cpus,
+                                     .sockets = sockets_of(cpus),
+                                     .cpu = current_cpu(),
+                                     .pid = getpid(),
+                                     .clock_offset = offset});
   for (RankFacts& rank : ranks)
     if (rank.kernel == ranks[0].kernel) rank.clock_offset = 0;  // both use one clock; the measured offset is noise
   share_cores(ranks);
@@ -132,10 +103,26 @@ int threads_of_a_rank(const mpi::Runtime& runtime, const std::vector<RankFacts>&
   return std::stoi(mpi::broadcast(runtime.world(), ranks.empty() ? "" : std::to_string(ranks[0].threads)));
 }
 
+Facts facts_of(const Session& session, const std::string& run_id, const std::vector<std::string>& hosts,
+               const std::string& topology) {
+  Facts facts{{"run_id", run_id},
+              {"user", user_name()},
+              {"launchdate", iso_time(session.clock.wall_seconds())},
+              {"cmdline", session.command_line},
+              {"hostname", host_name()},
+              {"hostlist", join(hosts, ",")}};
+  if (!topology.empty()) facts.emplace_back("topology", topology);
+  facts.emplace_back("machine", machine_signature());
+  facts.emplace_back("chorale_version", version);
+  facts.emplace_back("hdf5_version", h5::version());
+  for (const char* fact : {"git_commit", "git_dirty", "compiler", "cxxflags"}) facts.emplace_back(fact, built(fact));
+  return facts;
+}
+
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,
                                       const std::vector<RankFacts>& ranks, bool takes_over) {
-  auto recorder =
-      std::make_unique<Recorder>(folder, facts_of(session, ranks, folder.filename().string()), session.clock, takes_over);
+  auto recorder = std::make_unique<Recorder>(folder, facts_of_ranks(session, ranks, folder.filename().string()),
+                                             session.clock, takes_over);
   write_ranks(*recorder, ranks);
   recorder->text("config", "toml", session.options.toml());
   recorder->text("config", "origins", session.options.origins());

@@ -45,6 +45,10 @@ struct RunRecord {
 // Writes into the record why the run failed. Reports show this reason first.
 void keep_reason(RunRecord& run, const std::exception& error);
 
+// The string attributes of a record's root. `topology`: the hosts' ranks; "" if they change during the run.
+Facts facts_of(const Session& session, const std::string& run_id, const std::vector<std::string>& hosts,
+               const std::string& topology = "");
+
 // Called on rank 0 only. Opens a record in the existing `folder`, and writes the facts of the run, its configuration and its
 // ranks. If `takes_over` is set, the new record can replace a record that a different process began and did not finish.
 std::unique_ptr<Recorder> open_record(const std::filesystem::path& folder, const Session& session,

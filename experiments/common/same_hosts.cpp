@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "experiments/common/gather_json.hpp"
 #include "src/base/crc32c.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -15,6 +15,9 @@
 #include "src/base/text.hpp"
 
 namespace chorale {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, host, wall_seconds, objects, files)
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,21 +80,9 @@ bool must_match(const std::string& object) {
   return std::ranges::any_of(starts, [&](std::string_view start) { return object.starts_with(start); });
 }
 
-std::string json_of(const HostFacts& facts) {
-  return nlohmann::json{
-      {"host", facts.host}, {"wall", facts.wall_seconds}, {"objects", facts.objects}, {"files", facts.files}}
-      .dump();
-}
-
-HostFacts facts_in(const std::string& json) {
-  const auto read = nlohmann::json::parse(json);
-  return {read["host"], read["wall"], read["objects"], read["files"]};
-}
-
 // Collective. Rank 0 compares the facts; if they do not match, every rank throws. Rank 0 returns the facts of all ranks.
 std::vector<HostFacts> require_alike(const mpi::Runtime& runtime, const HostFacts& mine) {
-  std::vector<HostFacts> ranks;
-  for (const std::string& json : mpi::gather(runtime.world(), json_of(mine))) ranks.push_back(facts_in(json));
+  std::vector<HostFacts> ranks = gather_json(runtime, mine);
   const auto found = unlike(ranks);
   const std::string lines =
       mpi::broadcast(runtime.world(), found ? join({found->what, found->numbers, found->fix}, "\n") : "");

@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "experiments/common/each.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
@@ -150,8 +151,7 @@ std::vector<double> Scale::multiples(double step) const {
 std::vector<std::string> Scale::labels(const std::vector<double>& ticks) const {
   std::vector<std::string> words;
   for (int digits = 3; digits <= 12; ++digits) {
-    words.clear();
-    for (const double tick : ticks) words.push_back(quantity(tick, unit_, digits));
+    words = each(ticks, [&](double tick) { return quantity(tick, unit_, digits); });
     if (std::set<std::string>(words.begin(), words.end()).size() == words.size()) break;
   }
   return words;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "experiments/common/each.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {
@@ -67,9 +68,7 @@ Moments difference(const Moments& one, const Moments& other) {
 }
 
 std::vector<double> logs_of(const ByBlock& blocks) {
-  std::vector<double> logs;
-  for (const auto& [name, value] : blocks) logs.push_back(std::log(value));
-  return logs;
+  return each(blocks, [](const auto& block) { return std::log(block.second); });
 }
 
 // The p-value of the t-test, which compares geometric means. If launches have two modes, geometric means and medians can
@@ -126,11 +125,7 @@ std::vector<Typical> typical_times(const std::vector<std::vector<double>>& kinds
   return times;
 }
 
-Summary summarize(const ByBlock& blocks) {
-  std::vector<double> values;
-  for (const auto& [name, value] : blocks) values.push_back(value);
-  return summarize(std::move(values));
-}
+Summary summarize(const ByBlock& blocks) { return summarize(each(blocks, &ByBlock::value_type::second)); }
 
 double t_tails(double t, double freedom) { return incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5); }
 

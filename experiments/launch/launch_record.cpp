@@ -1,34 +1,14 @@
 #include "experiments/launch/launch_record.hpp"
 
-#include "src/base/built.hpp"
-#include "src/base/host.hpp"
-#include "src/base/text.hpp"
-#include "src/record/h5.hpp"
+#include "experiments/common/run_record.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale::launch {
-namespace {
-
-Facts facts_of(const Session& session, const std::filesystem::path& folder, const std::vector<std::string>& hosts) {
-  Facts facts{{"run_id", folder.filename().string()},
-              {"user", user_name()},
-              {"launchdate", iso_time(session.clock.wall_seconds())},
-              {"cmdline", session.command_line},
-              {"hostname", host_name()},
-              {"hostlist", join(hosts, ",")},
-              {"machine", machine_signature()},
-              {"chorale_version", version},
-              {"hdf5_version", h5::version()}};
-  for (const char* fact : {"git_commit", "git_dirty", "compiler", "cxxflags"}) facts.emplace_back(fact, built(fact));
-  return facts;
-}
-
-}  // namespace
 
 LaunchRecord::LaunchRecord(const std::filesystem::path& parent, const Session& session,
                            const std::vector<std::string>& hosts)
     : folder_(std::filesystem::absolute(make_run_folder(parent, "launch", session.clock)).lexically_normal()),
-      recorder_(folder_, facts_of(session, folder_, hosts), session.clock),
+      recorder_(folder_, facts_of(session, folder_.filename().string(), hosts), session.clock),
       train_(train::table_of_steps(recorder_)),
       eval_(recorder_.table<train::EvalRow>({.group = "eval", .rows = "step", .live = true})),
       events_(recorder_.table<EventRow>({.group = "events", .rows = "event", .live = true})) {}

@@ -1,17 +1,15 @@
 #include "experiments/launch/training_run.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "experiments/common/advice.hpp"
 #include "parallel/state/checkpoint_sets.hpp"
+#include "src/base/child_program.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/record/run_folder.hpp"
-
-extern char** environ;
 
 namespace chorale::launch {
 namespace fs = std::filesystem;
@@ -34,10 +32,8 @@ TrainingRun::TrainingRun(const std::vector<std::string>& words, std::int64_t ran
   if (words[0] != "train")
     usage_error("launch starts training runs only", fmt::format("the program is \"{}\"", words[0]),
                 fmt::format("{} launch --ranks 4 -- train …", program()));
-  std::vector<std::string> variables;
-  for (char** v = environ; *v; ++v) variables.emplace_back(*v);
   declared_ = std::make_unique<DeclaredCommand>(find_command("train"));
-  declared_->take({words.begin() + 1, words.end()}, variables, names_of_all_commands(),
+  declared_->take({words.begin() + 1, words.end()}, own_environment(), names_of_all_commands(),
                   {.launcher = "chorale launch", .size = static_cast<int>(ranks), .on_host = static_cast<int>(ranks)});
   if (options().option("no-save").text == "true")
     usage_error("a launch needs checkpoints", "--no-save is given", "leave out --no-save");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "experiments/common/gather_json.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/machine_load.hpp"
@@ -113,9 +114,8 @@ void ProductPeak::add_up(bool again) {
             {"file_trouble", file_trouble_}};
   }
   mpi::sleep_until_all(runtime_->world(), *clock_);
-  nlohmann::json all = nlohmann::json::array();
-  for (const std::string& text : mpi::gather(runtime_->world(), mine.dump())) all.push_back(nlohmann::json::parse(text));
-  all = nlohmann::json::parse(mpi::broadcast(runtime_->world(), all.dump()));
+  const auto all =
+      nlohmann::json::parse(mpi::broadcast(runtime_->world(), nlohmann::json(gather_json(*runtime_, mine)).dump()));
   sum_ = {};
   std::vector<std::string> processors;
   for (const nlohmann::json& peak : all) {
