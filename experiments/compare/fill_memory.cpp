@@ -39,10 +39,6 @@ Fit with_micro_batch(std::int64_t size, SuiteRun run, std::int64_t limit, const 
   return Fit::illegal;
 }
 
-bool is_set(const SuiteRun& run, const std::string& key) {
-  return std::ranges::any_of(run.settings, [&](const Setting& setting) { return setting.key == key; });
-}
-
 // Tries sizes in ascending order, because more sequences need more memory. The first size that is too large ends the search,
 // because composing its error message takes long.
 std::int64_t largest_micro_batch(const SuiteRun& run, std::int64_t batch, std::int64_t limit,
@@ -68,7 +64,7 @@ void fill_memory(Suite& suite, const std::filesystem::path& parent, const Launch
     if (run.outside || run.command != "train" || run.simulated()) continue;
     bool is_wrong = false;
     for (const char* key : {"micro-batch-size", "memory-limit", "gradient-accumulation-steps"})
-      if (is_set(run, key)) {
+      if (find(run.settings, key)) {
         mistakes.push_back({run.line, fmt::format("{} cannot be set, because fill-memory sets it", key)});
         is_wrong = true;
       }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/common/advice.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/simulated.hpp"
 #include "experiments/compare/prepared.hpp"
 #include "experiments/plan/candidates.hpp"
@@ -16,11 +17,6 @@
 
 namespace chorale::compare {
 namespace {
-
-const Setting* find(const std::vector<Setting>& settings, const std::string& key) {
-  const auto found = std::ranges::find(settings, key, &Setting::key);
-  return found == settings.end() ? nullptr : &*found;
-}
 
 // Returns the layouts that `plan --layout all` lists for this number of ranks: every legal layout, without the pipeline
 // schedules that another schedule of the same layout dominates.
@@ -45,8 +41,8 @@ std::vector<std::string> every_layout(std::vector<Setting> given, std::int64_t w
   for (const Layout& layout : plan::legal_layouts(flags.limits(world), options_of,
                                                   [&](const Layout& layout) { return layout_flags.allows(layout); }))
     candidates.push_back(plan::weigh({.options = options_of(layout), .layout = layout}));
-  std::vector<std::string> words;
-  for (const plan::Candidate& c : plan::in_order(std::move(candidates), 0).rows) words.push_back(to_string(c.layout));
+  const std::vector<std::string> words =
+      each(plan::in_order(std::move(candidates), 0).rows, [](const plan::Candidate& row) { return to_string(row.layout); });
   if (words.empty())
     usage_error("no layout is legal", fmt::format("on {} ranks, with this model, this batch and the given options", world),
                 "start another number of ranks, or give another batch size");

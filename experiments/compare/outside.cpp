@@ -129,10 +129,10 @@ void fill_placeholders(SuiteRun& run, std::vector<Mistake>& mistakes) {
     auto from = word.cbegin();
     for (std::sregex_iterator match(word.begin(), word.end(), placeholder), end; match != end; ++match) {
       const std::string key = canonical_key((*match)[1]);
-      const auto setting = std::ranges::find(run.settings, key, &Setting::key);
+      const Setting* const setting = find(run.settings, key);
       filled.append(from, (*match)[0].first);
       from = (*match)[0].second;
-      if (setting != run.settings.end()) {
+      if (setting) {
         filled += setting->text;
         used.insert(key);
       } else if (key == "ranks" && run.ranks > 0)

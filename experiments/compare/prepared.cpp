@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/common/advice.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/compare/outside.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/plan/room.hpp"
@@ -26,8 +27,8 @@ Prepared fresh(const std::string& name) {
 
 // Returns the number of ranks of the run's layout; 0 if the run names no layout.
 std::int64_t ranks_of_layout(const SuiteRun& run) {
-  const auto word = std::ranges::find(run.settings, "layout", &Setting::key);
-  if (word == run.settings.end()) return 0;
+  const Setting* const word = find(run.settings, "layout");
+  if (!word) return 0;
   Layout layout = parse_layout(word->text, 0);
   for (std::int64_t& size : layout.sizes) size = std::max<std::int64_t>(size, 1);
   return layout.ranks();
@@ -121,12 +122,7 @@ std::size_t check_runs(const Suite& suite, const std::filesystem::path& parent, 
 }
 
 std::vector<std::string> values_of_outside(const SuiteRun& run, const std::vector<std::string>& varied) {
-  std::vector<std::string> row;
-  for (const std::string& name : varied) {
-    const auto setting = std::ranges::find(run.settings, name, &Setting::key);
-    row.push_back(setting == run.settings.end() ? "" : setting->text);
-  }
-  return row;
+  return each(varied, [&](const std::string& name) { return run.text_of(name); });
 }
 
 std::vector<std::vector<std::string>> varied_values(const Suite& suite, const Launch& launch) {

@@ -8,11 +8,6 @@
 namespace chorale::compare {
 namespace {
 
-std::string seed_of(const SuiteRun& run) {
-  const auto seed = std::ranges::find(run.settings, "seed", &Setting::key);
-  return seed == run.settings.end() ? "" : seed->text;
-}
-
 bool seeds_are_samples(const Suite& suite) {
   return suite.metric != report::by_speed && std::ranges::count(suite.varied, "seed") > 0;
 }
@@ -22,7 +17,7 @@ std::vector<std::vector<const SuiteRun*>> rounds_of(const Suite& suite) {
   std::vector<std::string> seeds;  // in the order of the file
   std::vector<std::vector<const SuiteRun*>> rounds(1);
   for (const SuiteRun& run : suite.runs) {
-    const std::string seed = seeds_are_samples(suite) ? seed_of(run) : "";
+    const std::string seed = seeds_are_samples(suite) ? run.text_of("seed") : "";
     if (!seed.empty() && !std::ranges::count(seeds, seed)) seeds.push_back(seed);
     const auto round = seed.empty() ? 0 : static_cast<std::size_t>(std::ranges::find(seeds, seed) - seeds.begin());
     rounds.resize(std::max(rounds.size(), round + 1));

@@ -251,10 +251,18 @@ class SuiteReader {
 
 }  // namespace
 
+const Setting* find(const std::vector<Setting>& settings, const std::string& key) {
+  const auto found = std::ranges::find(settings, key, &Setting::key);
+  return found == settings.end() ? nullptr : &*found;
+}
+
+std::string SuiteRun::text_of(const std::string& key) const {
+  const Setting* const setting = find(settings, key);
+  return setting ? setting->text : "";
+}
+
 bool SuiteRun::simulated() const {
-  const auto backend = std::ranges::find(settings, "backend", &Setting::key);
-  if (backend == settings.end()) return false;
-  return std::ranges::all_of(split(backend->text, ','), is_simulated);
+  return find(settings, "backend") && std::ranges::all_of(split(text_of("backend"), ','), is_simulated);
 }
 
 int SuiteRun::processes(int started) const { return simulated() ? 1 : ranks ? ranks : started; }

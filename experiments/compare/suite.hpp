@@ -35,15 +35,18 @@ struct OutsideProgram {
   std::vector<std::string> environment;  // "NAME=value"
 };
 
+const Setting* find(const std::vector<Setting>& settings, const std::string& key);  // null if the key is not set
+
 struct SuiteRun {
   std::string name;      // "dp4-shm": the varied settings; unique
   std::string command;   // "train"; for another program, its words
   std::size_t line = 0;  // number of the line in the suite's file that has the run's [[runs]]
   int ranks = 0;         // 0: all
   std::vector<Setting> settings;
-  std::optional<OutsideProgram> outside = {};  // the program to run instead of a Chorale command
-  bool simulated() const;                      // in virtual time: one process does the work of all ranks
-  int processes(int started) const;            // number of processes that take part
+  std::optional<OutsideProgram> outside = {};         // the program to run instead of a Chorale command
+  std::string text_of(const std::string& key) const;  // the text of a setting; "" if the run does not set it
+  bool simulated() const;                             // in virtual time: one process does the work of all ranks
+  int processes(int started) const;                   // number of processes that take part
 };
 
 struct Suite {

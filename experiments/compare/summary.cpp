@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/training.hpp"
 #include "src/base/text.hpp"
 
@@ -97,25 +98,19 @@ SuiteSummary::SuiteSummary(Recorder& recorder, const Suite& suite, const std::ve
       warm_up_(suite.warm_up),
       trains_(std::ranges::any_of(suite.runs, [](const SuiteRun& run) { return run.command != "bench"; })),
       status_(turns.size(), "waiting"),
-      seen_(metrics().size(), std::vector<double>(turns.size(), none)) {
-  for (const Repetition& turn : turns) ranks_.push_back(turn.ranks);
+      seen_(metrics().size(), std::vector<double>(turns.size(), none)),
+      ranks_(each(turns, [](const Repetition& turn) { return std::int64_t{turn.ranks}; })) {
   if (suite.warm_up >= 0) recorder.number("warm_up", suite.warm_up);
   if (suite.metric != report::by_settings) recorder.text("config", "metric", suite.metric);
   recorder.dimension({.name = "run", .size = std::ssize(turns)});
   recorder.rows("summary", std::ssize(turns));
-  const auto each = [&](auto of) {
-    std::vector<decltype(of(turns[0]))> all;
-    for (const Repetition& turn : turns) all.push_back(of(turn));
-    return all;
-  };
-  recorder.texts("summary", "id", "run", each([](const Repetition& t) { return t.id(); }));
-  recorder.texts("summary", "command", "run", each([](const Repetition& t) { return t.run->command; }));
-  recorder.numbers("summary", "repetition", {"run"}, each([](const Repetition& t) { return t.repetition; }), "1",
+  recorder.texts("summary", "id", "run", each(turns, &Repetition::id));
+  recorder.texts("summary", "command", "run", each(turns, [](const Repetition& t) { return t.run->command; }));
+  recorder.numbers("summary", "repetition", {"run"}, each(turns, &Repetition::repetition), "1",
                    "number of the repetition, from 1");
   for (std::size_t v = 0; v < suite.varied.size(); ++v) {
     if (suite.varied[v] == "ranks") continue;
-    std::vector<std::string> column;
-    for (const auto& row : values) column.push_back(row[v]);
+    const std::vector<std::string> column = each(values, [v](const auto& row) { return row[v]; });
     const std::string name = column_of(suite.varied[v]);
     const std::string about = fmt::format("the setting {}", suite.varied[v]);
     if (const std::vector<std::int64_t> whole = whole_numbers_in(column); !whole.empty())
