@@ -14,6 +14,7 @@
 #include "experiments/bench/compute_rates.hpp"
 #include "experiments/bench/forecast_errors.hpp"
 #include "experiments/bench/staging.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "src/base/error.hpp"
@@ -176,9 +177,7 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
                              const std::function<bool()>& tick) {
   const std::string& backend = series.at(0).row.backend;
   const bool can_compare = hosts_of(site) == 1 && !site.crowded() && series.size() >= fewest_barriers;
-  std::vector<double> barriers;
-  for (const Series& one : series) barriers.push_back(one.barrier);
-  const double usual = usual_barrier(std::move(barriers));
+  const double usual = usual_barrier(each(series, &Series::barrier));
   std::vector<forecast::Timed> rows;
   for (const Series& one : series) {
     const Algorithm* const algorithm = find_algorithm(one.row.what, one.row.algorithm);

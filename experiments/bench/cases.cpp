@@ -11,6 +11,7 @@
 #include <chorale/algorithm.hpp>
 #include "collectives/choice/decision.hpp"
 #include "experiments/bench/values.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/random_order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/flag_synonyms.hpp"
@@ -105,9 +106,7 @@ std::string why_not(const BenchCase& row, const BenchWorld& stage) {
 }  // namespace
 
 Words dtype_names() {
-  Words names;
-  for (const DType dtype : all_dtypes) names.emplace_back(name_of(dtype));
-  return names;
+  return each(all_dtypes, [](DType dtype) { return std::string(name_of(dtype)); });
 }
 
 Problem BenchCase::problem() const { return Problem::even(what, count, ranks, root, in_place, hosts); }

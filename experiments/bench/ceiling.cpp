@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collectives/backends/mapped/transport.hpp"
+#include "experiments/common/each.hpp"
 #include "src/base/index.hpp"
 
 namespace chorale::bench {
@@ -13,7 +14,7 @@ Ceiling::Ceiling(const Communicator& world, const Buffers& buffers) : buffers_(b
   if (!transport) return;
   reach_ = &transport->reach();
   const auto mine = static_cast<std::int64_t>(reach_->locate(buffers.input(0)));
-  for (const std::int64_t location : transport->exchange(mine)) inputs_.push_back(static_cast<mapped::Location>(location));
+  inputs_ = each(transport->exchange(mine), [](std::int64_t location) { return static_cast<mapped::Location>(location); });
   const bool all_mapped = std::ranges::all_of(inputs_, [](mapped::Location at) { return at & mapped::is_mapped; });
   if (!all_mapped && !reach_->has_kernel_copies()) inputs_.clear();
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "experiments/bench/barrier_time.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/simulated.hpp"
 
 namespace chorale::bench {
@@ -42,12 +43,10 @@ bool is_comparable(const SeriesRow& row) {
 }
 
 std::string left_out(const std::vector<const SeriesRow*>& rows) {
-  std::vector<double> barriers;
-  for (const SeriesRow* row : rows) barriers.push_back(row->barrier);
   return fmt::format(
       "# not compared: {} rows, before which a barrier took {:.2g} µs; it took {:.2g} µs when the prices were measured, so "
       "the cores had another distance\n",
-      rows.size(), 1e6 * usual_barrier(std::move(barriers)), 1e6 * rows[0]->usual_barrier);
+      rows.size(), 1e6 * usual_barrier(each(rows, &SeriesRow::barrier)), 1e6 * rows[0]->usual_barrier);
 }
 
 std::string quantiles(std::vector<double> errors) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "experiments/common/advice.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/random_order.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/comparison.hpp"
@@ -55,9 +56,7 @@ Rows rows_in(const std::string& output, const std::string& command) {
   const Json printed = begin == std::string::npos ? Json() : Json::parse(output.substr(begin), nullptr, false);
   if (!printed.is_array())
     throw Error(Exit::runtime, "a launch printed no results", command, "run it by hand and read its output");
-  Rows rows;
-  for (const Json& row : printed) rows.push_back(row_from(row));
-  return rows;
+  return each(printed, row_from);
 }
 
 // Merges the rows that the launches recorded for one case.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "experiments/common/each.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"
 #include "src/record/run_folder.hpp"
@@ -162,19 +163,10 @@ TextTable table_of(const Group& rows) {
   std::erase_if(columns, [&](const TextColumn& column) {
     return std::ranges::all_of(rows, [&](Row row) { return column.cell(*row) == "-"; });
   });
-  std::vector<std::string> headings, units;
-  for (const TextColumn& column : columns) {
-    headings.push_back(column.heading);
-    units.push_back(column.unit);
-  }
-  TextTable table(headings);
-  table.units(units);
+  TextTable table(each(columns, &TextColumn::heading));
+  table.units(each(columns, &TextColumn::unit));
   for (const Group& size : sizes)
-    for (const Row row : size) {
-      std::vector<std::string> cells;
-      for (const TextColumn& column : columns) cells.push_back(column.cell(*row));
-      table.add(std::move(cells));
-    }
+    for (const Row row : size) table.add(each(columns, [&](const TextColumn& column) { return column.cell(*row); }));
   return table;
 }
 
@@ -196,16 +188,10 @@ std::string csv_of(const Group& rows) {
   return table.print("csv");
 }
 
-std::string text_of_json(const Rows& rows) {
-  Json all = Json::array();
-  for (const SeriesRow& row : rows) all.push_back(as_json(row));
-  return all.dump(1) + "\n";
-}
+std::string text_of_json(const Rows& rows) { return Json(each(rows, as_json)).dump(1) + "\n"; }
 
 Group pointers(const Rows& rows) {
-  Group all;
-  for (const SeriesRow& row : rows) all.push_back(&row);
-  return all;
+  return each(rows, [](const SeriesRow& row) { return &row; });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/common/each.hpp"
 #include "experiments/common/statistics.hpp"
 
 namespace chorale::bench {
@@ -11,9 +12,7 @@ Tuned winner_of(const std::vector<const Series*>& series, const Choice& usual) {
     const BenchCase* row;
     Typical time;
   };
-  std::vector<std::vector<double>> calls;
-  for (const Series* one : series) calls.push_back(one->slowest);
-  const std::vector<Typical> times = typical_times(calls);
+  const std::vector<Typical> times = typical_times(each(series, &Series::slowest));
   std::vector<Timed> timed;
   for (std::size_t i = 0; i < series.size(); ++i) timed.push_back({&series[i]->row, times[i]});
   std::ranges::stable_sort(timed, {}, [](const Timed& one) { return one.time.seconds; });

@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "experiments/common/advice.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/machine_watch.hpp"
 #include "experiments/common/run_record.hpp"
 #include "experiments/common/shared_files.hpp"
@@ -127,8 +128,8 @@ class Compare final : public Command {
 
     require_same_suite(runtime);
     const std::vector<Repetition> turns = in_rounds(suite_, runtime.size(), seed_);
-    std::vector<std::vector<std::string>> values;
-    for (const Repetition& turn : turns) values.push_back(values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]);
+    const auto values = each(
+        turns, [&](const Repetition& turn) { return values_[static_cast<std::size_t>(turn.run - suite_.runs.data())]; });
     std::optional<SuiteSummary> summary;
     std::string left;  // one character per turn (a repetition of a run): 'x' if the turn must run, '.' if it is done
     if (speaks) {

@@ -11,6 +11,7 @@
 
 #include "experiments/common/advice.hpp"
 #include "experiments/common/command.hpp"
+#include "experiments/common/each.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
@@ -80,11 +81,7 @@ class Data final : public Command {
   };
   static const Action actions[4];
 
-  static std::vector<std::string> names() {
-    std::vector<std::string> all;
-    for (const Action& action : actions) all.emplace_back(action.name);
-    return all;
-  }
+  static std::vector<std::string> names() { return names_of_rows(actions); }
 
   void tokenize(Session& session) {
     const Tokenizer tokenizer = Tokenizer::named(tokenizer_.empty() ? "bytes" : tokenizer_);

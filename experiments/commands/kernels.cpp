@@ -21,6 +21,7 @@
 #include "experiments/bench/made_up_tokens.hpp"
 #include "experiments/bench/notes.hpp"
 #include "experiments/common/command.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/machine_watch.hpp"
 #include "experiments/common/run_record.hpp"
 #include "experiments/common/scale.hpp"
@@ -165,18 +166,13 @@ class KernelsCommand final : public Command {
   }
 
   static void write(Recorder& recorder, const FastestStep& step) {
-    const auto column = [&](auto KernelRow::*member) {
-      std::vector<std::decay_t<decltype(step.rows[0].*member)>> values;
-      for (const KernelRow& row : step.rows) values.push_back(row.*member);
-      return values;
-    };
     const auto numbers = [&](const char* name, auto KernelRow::*member, const char* units, const char* about) {
-      recorder.numbers("kernels", name, {"kernel"}, column(member), units, about);
+      recorder.numbers("kernels", name, {"kernel"}, each(step.rows, member), units, about);
     };
     recorder.dimension({.name = "kernel", .size = std::ssize(step.rows)}, "kernels");
     recorder.rows("kernels", std::ssize(step.rows));
-    recorder.texts("kernels", "name", "kernel", column(&KernelRow::name));
-    recorder.texts("kernels", "shape", "kernel", column(&KernelRow::shape));
+    recorder.texts("kernels", "name", "kernel", each(step.rows, &KernelRow::name));
+    recorder.texts("kernels", "shape", "kernel", each(step.rows, &KernelRow::shape));
     numbers("calls", &KernelRow::calls, "1", "calls in the step");
     numbers("time", &KernelRow::seconds, "s", "time in the step");
     numbers("floor", &KernelRow::reference, "s", "reference: flops at the peak of products, or bytes at the rate of copies");

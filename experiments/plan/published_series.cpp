@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "experiments/common/each.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/toml_fields.hpp"
@@ -80,8 +81,8 @@ std::vector<PublishedSeries> read_series(const std::filesystem::path& file) {
   std::map<std::string, Software> software;
   if (auto tables = top.table("software"))
     for (const std::string& name : tables->keys()) software[name] = software_of(*tables->table(name.c_str()));
-  std::vector<PublishedSeries> series;
-  for (const TomlFields& row : top.tables("series")) series.push_back(series_of(row, software));
+  std::vector<PublishedSeries> series =
+      each(top.tables("series"), [&](const TomlFields& row) { return series_of(row, software); });
   top.finish();
   return series;
 }

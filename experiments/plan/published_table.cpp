@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "experiments/common/each.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
@@ -69,8 +70,7 @@ double number_in(const std::string& cell, const PublishedColumn& column, const s
 const PublishedColumn& column_named(const std::string& name, const std::string& where) {
   const auto is_it = [&](const PublishedColumn& c) { return name == c.name || (!name.empty() && name == c.also); };
   if (const PublishedColumn* const found = std::ranges::find_if(columns, is_it); found != std::end(columns)) return *found;
-  std::vector<std::string> names;
-  for (const PublishedColumn& c : columns) names.emplace_back(c.name);
+  const std::vector<std::string> names = names_of_rows(columns);
   usage_error("the table has an unknown column", fmt::format("{}: \"{}\"", where, name),
               did_you_mean(name, names, "columns are " + join(names, ", ")));
 }
@@ -92,7 +92,7 @@ PublishedTable read_published(const std::filesystem::path& file) {
     const std::vector<std::string> cells = split(line, ',');
     const std::string where = fmt::format("{}:{}", file.string(), number);
     if (known.empty()) {
-      for (const std::string& cell : cells) known.push_back(&column_named(trimmed(cell), where));
+      known = each(cells, [&](const std::string& cell) { return &column_named(trimmed(cell), where); });
       for (const PublishedColumn* column : known) {
         if (column->use == ColumnUse::setting) table.settings.emplace_back(column->name);
         if (column->use == ColumnUse::measured) table.measured.emplace_back(column->name);

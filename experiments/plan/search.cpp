@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/common/each.hpp"
 #include "experiments/plan/estimates.hpp"
 #include "experiments/plan/explained.hpp"
 #include "experiments/plan/space.hpp"
@@ -137,8 +138,8 @@ std::string print_search(const SearchRequest& request, const std::string& format
         "take more ranks, a smaller model, or fewer flags for parts of a layout");
   const Wording as(format);
   Document out(format);
-  std::vector<Found> explained;
-  for (const Layout& layout : request.explained) explained.push_back(fastest_way(request, estimates, layout));
+  std::vector<Found> explained =
+      each(request.explained, [&](const Layout& layout) { return fastest_way(request, estimates, layout); });
   if (explained.size() == 1) explained.insert(explained.begin(), result.best.front());
   for (Found& way : explained) way.why_recompute = why_recompute(request, way);
   add_ways(out, result, request, as);

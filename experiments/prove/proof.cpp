@@ -2,17 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "experiments/common/each.hpp"
+
 namespace chorale::prove {
-namespace {
-
-template <class Row, class Of>
-auto each(const std::vector<Row>& rows, Of of) {
-  std::vector<decltype(of(rows[0]))> values;
-  for (const Row& row : rows) values.push_back(of(row));
-  return values;
-}
-
-}  // namespace
 
 Proof::Outcome Proof::outcome() const {
   if (difference) return Outcome::differs;

@@ -8,6 +8,7 @@
 
 #include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
+#include "experiments/common/each.hpp"
 #include "parallel/plan/order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -203,9 +204,7 @@ using Numbers = std::vector<std::size_t>;
 using Lists = std::vector<std::vector<Variation>>;
 
 Lists lists_of(const std::vector<std::string>& of_kinds, const Case& plain) {
-  Lists lists;
-  for (const std::string& kind : of_kinds) lists.push_back(variations_of(kind, plain));
-  return lists;
+  return each(of_kinds, [&](const std::string& kind) { return variations_of(kind, plain); });
 }
 
 std::vector<Numbers> all_numbers(const Lists& lists) {
@@ -234,9 +233,7 @@ Variation combined(const Lists& lists, const Numbers& numbers) {
 }
 
 std::vector<Variation> combined(const Lists& lists, const std::vector<Numbers>& all) {
-  std::vector<Variation> variations;
-  for (const Numbers& numbers : all) variations.push_back(combined(lists, numbers));
-  return variations;
+  return each(all, [&](const Numbers& numbers) { return combined(lists, numbers); });
 }
 
 // A pair of changes of two kinds, stored as kind, change, kind, change. If there is only one kind, each change is paired

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "experiments/common/each.hpp"
+
 namespace chorale::report {
 namespace {
 
@@ -172,7 +174,7 @@ std::string spreads_of(const std::vector<BenchRow>& rows) {
 }
 
 std::vector<std::string> questions_of(const std::vector<BenchRow>& rows) {
-  std::vector<std::string> ops, questions;
+  std::vector<std::string> ops;
   std::vector<const BenchRow*> firsts;
   for (const BenchRow& row : rows) {
     if (!std::count(ops.begin(), ops.end(), row.op)) ops.push_back(row.op);
@@ -181,8 +183,7 @@ std::vector<std::string> questions_of(const std::vector<BenchRow>& rows) {
   }
   std::ranges::stable_sort(
       firsts, {}, [&](const BenchRow* row) { return std::pair(std::ranges::find(ops, row->op) - ops.begin(), row->ranks); });
-  for (const BenchRow* row : firsts) questions.push_back(row->question);
-  return questions;
+  return each(firsts, &BenchRow::question);
 }
 
 std::vector<double> sizes_of(const std::vector<BenchRow>& rows) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/chart.hpp"
 #include "src/base/text.hpp"
 
@@ -58,11 +59,7 @@ Summary over_repetitions(const std::vector<const RecordedRun*>& runs,
   return each_over_repetitions(runs, [&](const RecordedRun& run) { return std::vector{number(run)}; }).at(0);
 }
 
-std::vector<double> medians_of(const std::vector<Summary>& summaries) {
-  std::vector<double> medians;
-  for (const Summary& summary : summaries) medians.push_back(summary.median);
-  return medians;
-}
+std::vector<double> medians_of(const std::vector<Summary>& summaries) { return each(summaries, &Summary::median); }
 
 std::string spread_name(bool one_run, bool has_interval, const std::string& samples) {
   const std::string kind = has_interval ? "95 % interval" : "range";

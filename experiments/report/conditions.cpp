@@ -19,12 +19,7 @@ std::vector<std::pair<std::string, Values>> conditions_of(const RecordSet& recor
     for (const RecordedRun& run : records.runs) values.insert(of(run));
     all.emplace_back(name, std::move(values));
   };
-  const auto attribute = [](const char* name) {
-    return [name](const RecordedRun& run) {
-      const auto found = run.attributes.find(name);
-      return found == run.attributes.end() ? std::string() : found->second;
-    };
-  };
+  const auto attribute = [](const char* name) { return [name](const RecordedRun& run) { return run.attribute(name); }; };
   tell("command", [](const RecordedRun& run) { return run.command; });
   tell("machine", attribute("machine"));
   tell("hosts", attribute("hostlist"));

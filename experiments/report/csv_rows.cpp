@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "experiments/common/each.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -83,7 +84,7 @@ std::vector<RecordedRun> runs_in_csv(const std::string& file) {
     if (trim(line).empty()) continue;
     const Cells cells = cells_of(line);
     if (titles.empty()) {
-      for (const std::string& title : cells) titles.push_back(column_name(title));
+      titles = each(cells, column_name);
       for (const char* needed : {"label", "tokens/s"})
         if (!std::ranges::count(titles, needed)) refuse(file, number, fmt::format("there is no column {}", needed));
       continue;
@@ -131,13 +132,13 @@ void append_to_summary(std::vector<Variable>& summary, const std::vector<Recorde
       const std::vector<std::string> cells = run.group(group).words(name);
       return cells.empty() ? "nan" : cells.back();
     };
-    const auto ranks = run.attributes.find("jobsize");
+    const std::string ranks = run.attribute("jobsize");
     const std::map<std::string, std::string> known{{"id", run.label + "-r" + repetition},
                                                    {"command", run.command},
                                                    {"repetition", repetition},
                                                    {"tokens_per_s", last("train", "tokens_per_s")},
                                                    {"eval_loss", last("eval", "loss")},
-                                                   {"ranks", ranks == run.attributes.end() ? "nan" : ranks->second},
+                                                   {"ranks", ranks.empty() ? "nan" : ranks},
                                                    {"status", run.status}};
     for (Variable& column : summary) {
       const auto cell = known.find(column.name);

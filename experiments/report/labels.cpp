@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/launch_events.hpp"
 #include "experiments/report/recorded_option.hpp"
 #include "experiments/train/layout_flags.hpp"
@@ -34,8 +35,7 @@ std::string layout_of(const RecordedRun& run) {
 // The label of a run whose layout a launch has changed. Such a run is no repetition of a run on one of the layouts.
 std::string label_of(const RecordedRun& run) {
   constexpr std::size_t most = 3;
-  std::vector<std::string> names;
-  for (const LayoutPeriod& period : layout_periods_of(launch_events_of(run))) names.push_back(period.layout);
+  std::vector<std::string> names = each(layout_periods_of(launch_events_of(run)), &LayoutPeriod::layout);
   if (names.size() < 2) return run.layout;
   if (names.size() > most) names = {names.front(), "…", names.back()};
   return join(names, " → ");

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/canvas.hpp"
 #include "experiments/report/disturbed.hpp"
 #include "experiments/report/figures/figures.hpp"
@@ -77,8 +78,7 @@ std::string folded(const std::string& what, const std::string& html) {
 std::string attribute(const RecordSet& records, const std::string& name) {
   std::set<std::string> values;
   for (const RecordedRun& run : records.runs)
-    if (const auto found = run.attributes.find(name); found != run.attributes.end() && !found->second.empty())
-      values.insert(found->second);
+    if (const std::string value = run.attribute(name); !value.empty()) values.insert(value);
   return join({values.begin(), values.end()}, ", ");
 }
 
@@ -109,10 +109,9 @@ std::string facts_of(const RecordSet& records) {
   std::vector<std::string> parts;
   if (const std::string ran = what_ran(records); ran != title_of(records)) parts.push_back(ran);
   std::set<std::int64_t> ranks;
-  std::vector<std::string> counts;
   for (const RecordedRun& run : records.runs)
     if (run.command != another_program || run.attributes.contains("jobsize")) ranks.insert(run.ranks());
-  for (const std::int64_t count : ranks) counts.push_back(fmt::format("{}", count));
+  const std::vector<std::string> counts = each(ranks, [](std::int64_t count) { return std::to_string(count); });
   parts.push_back(fmt::format("{} rank{}", either(counts), ranks == std::set<std::int64_t>{1} ? "" : "s"));
   const bool several_hosts = attribute(records, "hostlist").find(',') != std::string::npos;
   const bool has_topology = !attribute(records, "topology").empty();  // older records lack it
@@ -199,10 +198,10 @@ std::string section_of(const FigureRow& row, const Figure& figure, const std::st
 std::string settings_section(const RecordSet& records) {
   TextTable runs({"run", "label", "status", "command"}), common({"setting", "value"});
   for (const RecordedRun& run : records.runs) {
-    const auto command = run.attributes.find("cmdline");
     const bool has_launcher = run.ranks() > 1 && run.command != another_program && !run.launched();
     const std::string launcher = has_launcher ? fmt::format("mpirun -n {} ", run.ranks()) : "";
-    runs.add({run.id, run.label, run.status, command == run.attributes.end() ? "" : launcher + command->second});
+    const std::string command = run.attribute("cmdline");
+    runs.add({run.id, run.label, run.status, command.empty() ? "" : launcher + command});
   }
   for (const auto& [key, value] : records.common_settings()) common.add({key, value});
   std::string html = "<section>\n<h2>What was run</h2>\n" + folded(fmt::format("The runs ({})", runs.rows()), runs.html());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/training.hpp"
 
 namespace chorale::report {
@@ -22,11 +23,7 @@ const std::vector<Criterion>& all_criteria() {
 }
 
 const std::vector<std::string>& metrics() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> found;
-    for (const Criterion& criterion : all_criteria()) found.emplace_back(criterion.name);
-    return found;
-  }();
+  static const std::vector<std::string> names = names_of_rows(all_criteria());
   return names;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "experiments/common/command.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/csv_rows.hpp"
 #include "experiments/report/labels.hpp"
@@ -25,6 +26,11 @@ double number_in(const std::string& cell) {
   char* end = nullptr;
   const double value = std::strtod(cell.c_str(), &end);
   return cell.empty() || *end ? std::nan("") : value;
+}
+
+std::string found_in(const std::map<std::string, std::string>& texts, const std::string& name) {
+  const auto found = texts.find(name);
+  return found == texts.end() ? "" : found->second;
 }
 
 // Maps the id of each run of a suite to the name of the run's repetition.
@@ -63,20 +69,16 @@ std::string command_in(const std::string& command_line) {
 RecordedRun read_run(const std::shared_ptr<const RecordSource>& source, const std::string& prefix) {
   RecordedRun run{.source = source, .prefix = prefix};
   for (const auto& [name, value] : source->reader.attributes(prefix.empty() ? "/" : prefix)) run.attributes[name] = value;
-  const auto attribute = [&](const std::string& name) {
-    const auto found = run.attributes.find(name);
-    return found == run.attributes.end() ? "" : found->second;
-  };
-  run.id = prefix.empty() ? attribute("run_id") : prefix.substr(prefix.rfind('/') + 1);
-  run.status = attribute("status");
+  run.id = prefix.empty() ? run.attribute("run_id") : prefix.substr(prefix.rfind('/') + 1);
+  run.status = run.attribute("status");
   for (const std::string& text : run.group("config").words("toml"))
     for (const Setting& setting : read_toml(text, run.id)) run.settings[setting.key] = setting.text;
-  if (const std::string label = attribute("label"); !label.empty()) {
+  if (const std::string label = run.attribute("label"); !label.empty()) {
     run.label = label;
     run.command = another_program;
     return run;
   }
-  run.command = command_in(attribute("cmdline"));
+  run.command = command_in(run.attribute("cmdline"));
   if (run.command == "launch") {  // a launch records the run that it starts, with all its steps
     run.command = "train";
     run.settings = with_defaults(run.settings, "train");
@@ -121,11 +123,7 @@ std::vector<std::string> RecordGroup::words(const std::string& name) const {
   return variable ? variable->cells : std::vector<std::string>{};
 }
 
-std::vector<double> RecordGroup::numbers(const std::string& name) const {
-  std::vector<double> values;
-  for (const std::string& cell : words(name)) values.push_back(number_in(cell));
-  return values;
-}
+std::vector<double> RecordGroup::numbers(const std::string& name) const { return each(words(name), number_in); }
 
 std::vector<std::int64_t> RecordGroup::shape(const std::string& name) const {
   const Variable* variable = find(name);
@@ -171,15 +169,11 @@ RecordGroup RecordedRun::group(const std::string& name) const {
 
 RecordGroup RecordedRun::root() const { return source ? source->group(prefix.empty() ? "/" : prefix) : RecordGroup(); }
 
-std::int64_t RecordedRun::ranks() const {
-  const auto found = attributes.find("jobsize");
-  return found == attributes.end() ? 1 : std::max<std::int64_t>(1, std::atoll(found->second.c_str()));
-}
+std::int64_t RecordedRun::ranks() const { return std::max<std::int64_t>(1, std::atoll(attribute("jobsize").c_str())); }
 
-std::string RecordedRun::setting(const std::string& key) const {
-  const auto found = settings.find(key);
-  return found == settings.end() ? "" : found->second;
-}
+std::string RecordedRun::setting(const std::string& key) const { return found_in(settings, key); }
+
+std::string RecordedRun::attribute(const std::string& name) const { return found_in(attributes, name); }
 
 std::vector<std::vector<const RecordedRun*>> RecordSet::labeled(const std::string& group) const {
   std::vector<std::vector<const RecordedRun*>> all;

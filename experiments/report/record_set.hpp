@@ -80,7 +80,8 @@ struct RecordedRun {
   bool simulated() const { return has("simulated"); }
   // Whether the record is that of a launch, with the steps of all starts of the run (launch_events.hpp).
   bool launched() const { return has("events"); }
-  std::string setting(const std::string& key) const;  // "" if it is not set
+  std::string setting(const std::string& key) const;     // "" if it is not set
+  std::string attribute(const std::string& name) const;  // "" if the record lacks it
 };
 
 struct RecordSet {

@@ -71,10 +71,9 @@ std::string setup_of(const RecordedRun& run, std::size_t columns) {
 }
 
 std::string steps_of(const RecordedRun& run, const std::vector<double>& steps) {
-  const auto planned = run.attributes.find("train_iters");
+  const std::string planned = run.attribute("train_iters"), load = run.setting("load");
   std::string text = steps.empty() ? "none finished" : fmt::format("{:.0f} to {:.0f}", steps.front(), steps.back());
-  if (planned != run.attributes.end()) text += " of " + planned->second;
-  const std::string load = run.setting("load");
+  if (!planned.empty()) text += " of " + planned;
   return load.empty() ? text : text + ", resumed from " + load;
 }
 

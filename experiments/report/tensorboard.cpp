@@ -133,8 +133,7 @@ std::vector<std::string> write_tensorboard(const RecordSet& records, const fs::p
     const RecordGroup train = run.group("train"), eval = run.group("eval");
     std::vector<double> times = train.numbers("time");
     if (times.empty()) continue;
-    const auto launch = run.attributes.find("launchdate");
-    const double start = start_of(launch == run.attributes.end() ? "" : launch->second);
+    const double start = start_of(run.attribute("launchdate"));
     for (double& time : times) time += start;
     std::string text = frame(ProtocolMessage().number(1, start).text(3, "brain.Event:2"));
     text += frames_of(train, times,

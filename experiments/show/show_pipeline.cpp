@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/common/advice.hpp"
+#include "experiments/common/each.hpp"
 #include "parallel/pipeline/check.hpp"
 #include "parallel/pipeline/drawing.hpp"
 #include "src/base/error.hpp"
@@ -27,8 +28,7 @@ PipelineShape shape_for(const PipelineAlgorithm& row, PipelineShape shape) {
 }
 
 const PipelineAlgorithm& row_of(const PipelineQuestion& question) {
-  std::vector<std::string> known;
-  for (const PipelineAlgorithm& row : all_pipeline_schedules()) known.push_back(row.name);
+  const std::vector<std::string> known = names_of_rows(all_pipeline_schedules());
   const std::string& name = question.words.at(1);
   if (const PipelineAlgorithm* row = find_pipeline_schedule(name)) return *row;
   usage_error(fmt::format("no pipeline schedule \"{}\"", name), "there are " + join(known, ", "),

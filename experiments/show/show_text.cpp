@@ -6,6 +6,7 @@
 #include "collectives/analysis/host_traffic.hpp"
 #include "collectives/analysis/reduction_order.hpp"
 #include "collectives/schedule/lanes.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/show/show.hpp"
 #include "src/base/host.hpp"
 #include "src/base/screen.hpp"
@@ -34,8 +35,7 @@ Terms terms_of(const std::vector<Schedule>& ranks) {
 
 // Formats the values of all ranks: "4", or "1 to 4" if ranks differ.
 std::string over_ranks(const std::vector<Schedule>& ranks, std::int64_t Volume::*what) {
-  std::vector<std::int64_t> values;
-  for (const Schedule& schedule : ranks) values.push_back(volume(schedule, element_bytes).*what);
+  const auto values = each(ranks, [&](const Schedule& rank) { return volume(rank, element_bytes).*what; });
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   return *least == *most ? fmt::format("{}", *most) : fmt::format("{} to {}", *least, *most);
 }

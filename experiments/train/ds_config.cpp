@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "experiments/common/each.hpp"
 #include "src/base/error.hpp"
 #include "src/base/foreign_text.hpp"
 #include "src/base/text.hpp"
@@ -79,8 +80,7 @@ class Translation {
   }
 
   void unknown(const std::string& path) {
-    std::vector<std::string> paths;
-    for (const DsKey& key : ds_keys()) paths.emplace_back(key.path);
+    std::vector<std::string> paths = each(ds_keys(), [](const DsKey& key) { return std::string(key.path); });
     for (const DsKey& key : ds_keys()) paths.push_back(split(key.path, '.').front());
     wrong(path, fmt::format("unknown key \"{}\"", path),
           fmt::format("{}: {} is not a DeepSpeed key that chorale knows", name_, path),

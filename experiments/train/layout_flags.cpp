@@ -7,6 +7,7 @@
 #include "collectives/backends/backends.hpp"
 #include "collectives/choice/decision.hpp"
 #include "experiments/common/advice.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/common/simulated.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -16,8 +17,7 @@ namespace {
 
 // The axes whose backend and algorithm can be chosen.
 std::vector<std::string> axis_names() {
-  std::vector<std::string> names;
-  for (const AxisRow& axis : all_axes()) names.emplace_back(axis.name);
+  std::vector<std::string> names = names_of_rows(all_axes());
   names.emplace_back("world");
   return names;
 }
@@ -28,13 +28,6 @@ void require_known(const std::string& word, const std::string& part, const std::
   const std::string near = nearest(word, known);
   usage_error(fmt::format("unknown {} \"{}\"", what, word), fmt::format("found in \"{}\"", part),
               (near.empty() ? "" : fmt::format("did you mean {}? ", near)) + "there are " + join(known, ", "));
-}
-
-template <class Rows>
-std::vector<std::string> names_of_rows(const Rows& rows) {
-  std::vector<std::string> names;
-  for (const auto& row : rows) names.emplace_back(row.name);
-  return names;
 }
 
 std::vector<std::string> with_auto(std::vector<std::string> names) {

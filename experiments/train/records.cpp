@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/common/each.hpp"
+
 namespace chorale::train {
 namespace {
 
@@ -20,12 +22,6 @@ constexpr Phase phases[] = {{"forward", &StepResult::forward},
                             {"bubble", &StepResult::bubble},
                             {"data", &StepResult::data},
                             {"io", nullptr}};
-
-std::vector<std::string> phase_names() {
-  std::vector<std::string> names;
-  for (const Phase& phase : phases) names.emplace_back(phase.name);
-  return names;
-}
 
 // The indices of the model's blocks that have experts.
 std::vector<std::string> numbers_of_expert_blocks(const ModelShape& shape) {
@@ -64,7 +60,8 @@ TrainRecords::TrainRecords(Recorder& recorder, const ModelShape& shape, std::int
     : recorder_(recorder),
       train_(table_of_steps(recorder)),
       eval_(recorder.table<EvalRow>({.group = "eval", .rows = "step", .live = true})),
-      phases_(recorder.table<PhaseRow>({.group = "phases", .rows = "step", .dimensions = {{"phase", phase_names()}}})),
+      phases_(
+          recorder.table<PhaseRow>({.group = "phases", .rows = "step", .dimensions = {{"phase", names_of_rows(phases)}}})),
       memory_(
           recorder.table<MemoryRow>({.group = "memory",
                                      .rows = "step",

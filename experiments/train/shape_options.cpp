@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/common/each.hpp"
 #include "layers/shape_fields.hpp"
 #include "parallel/state/stored_weights.hpp"
 #include "src/base/error.hpp"
@@ -69,9 +70,9 @@ std::string words_for_active(const ModelShape& shape) {
 void ShapeOptions::declare(Options& o) {
   options_ = &o;
   o.section("model", Effect::work);
-  std::vector<std::string> names;
-  for (const ModelPreset& preset : model_presets()) names.emplace_back(preset.name);
-  o.add("preset", "a predefined model, such as nano; other options override its values").words("NAME").suggest(names);
+  o.add("preset", "a predefined model, such as nano; other options override its values")
+      .words("NAME")
+      .suggest(names_of_rows(model_presets()));
   shape_.declare(o);
 }
 

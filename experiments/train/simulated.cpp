@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "experiments/common/each.hpp"
 #include "experiments/common/machine_named.hpp"
 #include "experiments/common/run_record.hpp"
 #include "experiments/common/simulated.hpp"
@@ -126,8 +127,8 @@ void write_memory(Recorder& recorder, const std::vector<RankPlan>& stages) {
 }
 
 void write_pipeline(Recorder& recorder, const PipelineTimeline& timeline, const Layout& layout) {
-  std::vector<PipelineRow> rows;
-  for (const PipelineEvent& event : timeline.events) rows.push_back(row_of(rank_of_stage(layout, event.stage), event));
+  const std::vector<PipelineRow> rows =
+      each(timeline.events, [&](const PipelineEvent& event) { return row_of(rank_of_stage(layout, event.stage), event); });
   if (!rows.empty()) record_pipeline(recorder, rows);
 }
 

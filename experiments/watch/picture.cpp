@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/common/each.hpp"
 #include "experiments/common/scale.hpp"
 #include "src/base/text.hpp"
 
@@ -101,8 +102,7 @@ std::string shares(const Metrics& metrics, bool bar) {
 }
 
 std::string chart(const Metrics& metrics, int columns) {
-  std::vector<double> losses;
-  for (const WatchedStep& step : metrics.steps) losses.push_back(step.loss);
+  const std::vector<double> losses = each(metrics.steps, &WatchedStep::loss);
   const Span span = span_of(losses);
   if (!(span.low <= span.high)) return "";
   const std::vector<std::string> rows = braille(losses, columns - label_columns, chart_rows);

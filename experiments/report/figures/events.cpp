@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/launch_events.hpp"
 #include "src/base/text.hpp"
@@ -48,8 +49,7 @@ std::vector<Bar> bars_of(const std::vector<LaunchOfPage>& launches) {
 // Keeps the longest bars, in their order.
 void keep_longest(std::vector<Bar>& bars, std::size_t most) {
   if (bars.size() <= most) return;
-  std::vector<double> totals;
-  for (const Bar& bar : bars) totals.push_back(total_of(bar));
+  std::vector<double> totals = each(bars, total_of);
   std::ranges::nth_element(totals, totals.begin() + static_cast<std::ptrdiff_t>(most) - 1, std::greater<>());
   const double least = totals[most - 1];
   std::erase_if(bars, [&](const Bar& bar) { return total_of(bar) < least; });

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/curve.hpp"
 #include "experiments/report/figures/figures.hpp"
@@ -99,8 +100,7 @@ LineChart chart_of(const RecordSet& records, const std::vector<Curve>& curves, A
                   {.name = "loss"},
                   {}};
   chart.lines = lines_of(along == Along::steps ? curves : curves_of(records, "loss", along));
-  std::vector<Curve> held_out;
-  for (const Curve& curve : curves) held_out.push_back(curve_of(curve.runs, "loss", along, "eval"));
+  const auto held_out = each(curves, [&](const Curve& curve) { return curve_of(curve.runs, "loss", along, "eval"); });
   for (Line& line : lines_of(held_out)) {
     const auto named = [&](const Line& other) { return other.series == line.series && other.kind == Line::Kind::series; };
     if (line.points.empty() || std::ranges::none_of(chart.lines, named)) continue;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/common/each.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::report {
@@ -28,8 +29,7 @@ std::string words_for(const std::vector<RunDot>& all, const std::vector<std::siz
   const auto seen = std::ranges::count_if(all, known);
   if (front.size() > most_in_front)
     return fmt::format("{} of {} runs are on the Pareto front of {} and memory.", front.size(), seen, quality);
-  std::vector<std::string> names;
-  for (const std::size_t i : front) names.push_back(all[i].label);
+  std::vector<std::string> names = each(front, [&](std::size_t i) { return all[i].label; });
   if (names.size() == 1 && seen < std::ssize(all))
     return fmt::format("Among the runs whose memory is known, {} is the best in {} and memory.", names[0], quality);
   if (names.size() == 1) return fmt::format("{} also needs the least memory.", names[0]);

@@ -3,6 +3,7 @@
 // the ideal step, a stage waits only if the order of passes requires it. If a run was repeated, the table has the medians,
 // and the picture shows the repetition with the median step time. `idle` is a share of the last step; `bubble` in the table
 // of the runs is the share of all steps.
+#include "experiments/common/each.hpp"
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>
@@ -111,11 +112,7 @@ struct Repeated {
   std::string spread() const { return steps.size() == 1 ? "range of the runs" : spread_name(false, seconds().has_interval); }
 
  private:
-  std::vector<const RecordedRun*> runs() const {
-    std::vector<const RecordedRun*> all;
-    for (const LastStep& step : steps) all.push_back(step.run);
-    return all;
-  }
+  std::vector<const RecordedRun*> runs() const { return each(steps, &LastStep::run); }
   const LastStep& of(const RecordedRun& run) const { return *std::ranges::find(steps, &run, &LastStep::run); }
 };
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/bench_series.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "src/base/text.hpp"
@@ -38,8 +39,7 @@ Winner winner_of(const std::vector<BenchRow>& rows, const std::string& question,
     winner.second = all[1]->name;
     winner.ahead = all[1]->median / all[0]->median;
   }
-  std::vector<ByBlock> times;
-  for (const BenchRow* row : all) times.push_back(row->blocks);
+  const std::vector<ByBlock> times = each(all, &BenchRow::blocks);
   winner.p = p_of_being_first(times);
   if (all.size() > 1) winner.test = test_for(times);
   return winner;
