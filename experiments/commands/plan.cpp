@@ -9,7 +9,7 @@
 //   build/chorale plan --preset nano-moe --layout dp4.ep4 --routing zipf     the plan if a few experts get most tokens
 //   build/chorale plan --preset gpt2 --layout dp1.cp8 --memory-limit 80G --longest-sequence
 //
-// Each kind of answer is a class derived from Question (experiments/plan/question.hpp).
+// Each kind of answer is a function in experiments/plan/question.hpp.
 #include <fmt/format.h>
 
 #include "experiments/plan/question.hpp"
@@ -28,18 +28,17 @@ class PlanCommand final : public Command {
   void check(const Launch&) override {
     const bool published = !asked_.table.empty();
     if (!published) asked_.settle();
-    question_ = published                               ? plan::published_table(asked_)
-                : asked_.search && asked_.system        ? plan::fastest_ways(asked_)
-                : asked_.search || asked_.layouts.all() ? plan::all_layouts(asked_)
-                : asked_.longest_sequence               ? plan::longest_sequence(asked_)
-                                                        : plan::one_layout(asked_);
-    question_->check();
+    answer_ = published                               ? plan::published_table(asked_)
+              : asked_.search && asked_.system        ? plan::fastest_ways(asked_)
+              : asked_.search || asked_.layouts.all() ? plan::all_layouts(asked_)
+              : asked_.longest_sequence               ? plan::longest_sequence(asked_)
+                                                      : plan::one_layout(asked_);
   }
 
   int run(Session& session) override {
     for (const std::string& line : session.options.notes()) fmt::print(stderr, "{}\n", line);
     warn();
-    return question_->answer(session);
+    return answer_(session);
   }
 
  private:
@@ -53,7 +52,7 @@ class PlanCommand final : public Command {
   }
 
   plan::AskedPlan asked_;
-  plan::QuestionPointer question_;
+  plan::Answer answer_;
 };
 
 }  // namespace

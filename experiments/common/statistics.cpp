@@ -53,7 +53,7 @@ struct Moments {
 Moments moments(const std::vector<double>& values) {
   const auto n = static_cast<double>(values.size());
   if (n < 2) return {n > 0 ? values[0] : 0, 0, 0};
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  const double mean = sum_of(values) / n;
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return {mean, squares / (n - 1) / n, n - 1};
@@ -82,6 +82,8 @@ double p_as_medians_say(const ByBlock& one, const ByBlock& other) {
 }
 
 }  // namespace
+
+double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 double median_of(std::vector<double> samples) { return summarize(std::move(samples)).median; }
 

@@ -31,6 +31,7 @@ Summary summarize(std::vector<double> samples);
 
 // The middle value, or the mean of the two middle values. There must be at least one.
 double median_of(std::vector<double> samples);
+double sum_of(const std::vector<double>& values);
 // The element-wise mean of vectors of equal size. Empty if there are none.
 std::vector<double> mean_of(const std::vector<std::vector<double>>& all);
 

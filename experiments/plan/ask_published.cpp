@@ -101,23 +101,13 @@ void print_published(const AskedPlan& asked, const Session& session) {
   fmt::print("{}", out.print());
 }
 
-class PublishedQuestion final : public Question {
- public:
-  explicit PublishedQuestion(const AskedPlan& asked) : asked_(asked) {}
-
-  void check() override {}
-
-  int answer(Session& session) override {
-    print_published(asked_, session);
-    return 0;
-  }
-
- private:
-  const AskedPlan& asked_;
-};
-
 }  // namespace
 
-QuestionPointer published_table(AskedPlan& asked) { return std::make_unique<PublishedQuestion>(asked); }
+Answer published_table(AskedPlan& asked) {
+  return [&asked](Session& session) {
+    print_published(asked, session);
+    return 0;
+  };
+}
 
 }  // namespace chorale::plan

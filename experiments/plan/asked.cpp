@@ -7,7 +7,6 @@
 #include "experiments/common/machine_named.hpp"
 #include "experiments/common/shared_files.hpp"
 #include "experiments/common/simulated.hpp"
-#include "experiments/plan/assumptions.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "parallel/context/context.hpp"
 #include "parallel/forecast/prefetch.hpp"
@@ -124,14 +123,6 @@ TrainingOptions AskedPlan::unplaced_options_on(const Layout& layout) const {
   TrainingOptions options = options_on(layout);
   if (!on_one_host(layout)) options.context = before_hosts_are_known(options.context, options.shape, layout);
   return options;
-}
-
-void AskedPlan::assume(PlanRequest& request) {
-  const PlanPlace place{.machine = machine,
-                        .has_accelerators = system.has_value(),
-                        .hosts = places ? &*places : nullptr,
-                        .ranks = std::max(ranks, request.layout.ranks())};
-  for (std::string& words : plan::assume(request, place)) assumed.push_back(std::move(words));
 }
 
 std::string AskedPlan::settle_prefetch(PlanRequest& request) const {

@@ -1,5 +1,4 @@
-// The options of `chorale plan`, and the settings that every request (class Question in question.hpp) derives from the
-// options.
+// The options of `chorale plan`, and the settings that every request (question.hpp) derives from the options.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -26,7 +25,8 @@ struct AskedPlan {
   TrainingOptions options_on(const Layout& layout) const;
   // Returns the options for a plan in which it is unknown which ranks share a host.
   TrainingOptions unplaced_options_on(const Layout& layout) const;
-  // Replaces "auto" backends and algorithms, and notes the assumption behind each replacement.
+  // Replaces "auto" backends and algorithms, sets the selector, and notes the assumption behind each replacement. With
+  // --hosts, Hosts::place() replaces "auto" backends instead, because it chooses backends for each layout.
   void assume(PlanRequest& request);
   // Replaces "auto" for --prefetch-units, and returns a line that gives the reason; "" if a number was given. On
   // accelerators a run prefetches one unit, because the times of other choices cannot be predicted there.

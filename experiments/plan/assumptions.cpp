@@ -1,4 +1,5 @@
-#include "experiments/plan/assumptions.hpp"
+// Replaces "auto" backends and algorithms in a plan. A run would query its ranks, but a plan has no ranks. The plan
+// therefore assumes that all ranks run on machines like this one, or on a named machine. The output states every assumption.
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "collectives/choice/selection.hpp"
 #include "experiments/common/machine_named.hpp"
 #include "experiments/common/simulated.hpp"
+#include "experiments/plan/asked.hpp"
 #include "src/base/host.hpp"
 
 namespace chorale::plan {
@@ -22,7 +24,7 @@ bool leaves_open(const ByAxis& words) {
 std::int64_t most_on_a_host() { return std::max<std::int64_t>(64, std::thread::hardware_concurrency()); }
 
 // Returns the assumption, or "" if every backend was named.
-std::string assume_backends(ByAxis& backends, const Hosts* hosts) {
+std::string assume_backends(ByAxis& backends, const std::optional<Hosts>& hosts) {
   if (!leaves_open(backends)) return "";
   if (hosts) return hosts->assumed();
   const std::string here = best_backend(false, joins_here);
@@ -33,31 +35,31 @@ std::string assume_backends(ByAxis& backends, const Hosts* hosts) {
 
 }  // namespace
 
-std::vector<std::string> assume(PlanRequest& request, const PlanPlace& place) {
-  const auto machine = [&] { return place.machine.empty() ? machine_for("") : machine_named(place.machine); };
-  if (place.has_accelerators) {
-    request.selector = std::make_shared<const Selector>(TuningTable{}, machine());
+void AskedPlan::assume(PlanRequest& request) {
+  const auto on_machine = [&] { return machine.empty() ? machine_for("") : machine_named(machine); };
+  if (system) {
+    request.selector = std::make_shared<const Selector>(TuningTable{}, on_machine());
     send_in_rings(request.backends, request.algorithms);
-    return {"rings of messages where no --algorithm is given"};
+    assumed.emplace_back("rings of messages where no --algorithm is given");
+    return;
   }
-  const TuningTable table = tuning_of_this_host();
-  request.selector = std::make_shared<const Selector>(table, machine());
-  if (!place.hosts && place.ranks > most_on_a_host() && leaves_open(request.backends)) {
+  const TuningTable table_here = tuning_of_this_host();
+  request.selector = std::make_shared<const Selector>(table_here, on_machine());
+  const std::int64_t most = std::max(ranks, request.layout.ranks());
+  if (!places && most > most_on_a_host() && leaves_open(request.backends)) {
     send_in_rings(request.backends, request.algorithms);
-    return {fmt::format("rings of messages, because {} ranks need several hosts (--hosts, --backend, --algorithm)",
-                        place.ranks)};
+    assumed.push_back(
+        fmt::format("rings of messages, because {} ranks need several hosts (--hosts, --backend, --algorithm)", most));
+    return;
   }
-  std::vector<std::string> assumed;
-  if (const std::string backend = assume_backends(request.backends, place.hosts); !backend.empty())
-    assumed.push_back(backend);
-  if (!leaves_open(request.algorithms)) return assumed;
+  if (const std::string backend = assume_backends(request.backends, places); !backend.empty()) assumed.push_back(backend);
+  if (!leaves_open(request.algorithms)) return;
   const std::string otherwise = request.selector->machine().levels.empty()
                                     ? fmt::format("by the cost model, {}", not_calibrated)
                                     : "by the prices of the machine file";
-  assumed.push_back(table.machine == machine_signature()
+  assumed.push_back(table_here.machine == machine_signature()
                         ? "auto chooses by what `chorale tune` measured here, otherwise " + otherwise
                         : fmt::format("auto chooses {}, as on a machine without results of `chorale tune`", otherwise));
-  return assumed;
 }
 
 }  // namespace chorale::plan

@@ -13,11 +13,11 @@
 namespace chorale::plan {
 namespace {
 
-std::string head_of(const OneLayout& one, double bubble, const StepForecast& forecast) {
-  const PlanRequest& request = one.request;
+std::string head_of(const AskedPlan& asked, const PlacedRequest& placed, double bubble, const StepForecast& forecast) {
+  const PlanRequest& request = placed.request;
   const TrainingOptions& o = request.options;
   std::string head;
-  for (const std::string& line : one.choices)
+  for (const std::string& line : placed.choices)
     if (!line.empty()) head += line + "\n";
   head += fmt::format(
       "{}: {} ranks, {:.2f} million parameters{} in {}, {} sequences of {} tokens per step, micro-batches of {}\n"
@@ -26,18 +26,18 @@ std::string head_of(const OneLayout& one, double bubble, const StepForecast& for
       "{}\n",
       to_string(request.layout), request.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6,
       train::words_for_active(o.shape), name_of(o.compute), o.batch.global, o.shape.sequence, o.batch.micro, 100 * bubble,
-      forecast     ? "predicted by the machine file: " + train::in_words(forecast.time)
-      : one.system ? "predicted below"
-                   : fmt::format("not predicted: {}; --machine names another machine, such as eos", forecast.why_not),
+      forecast       ? "predicted by the machine file: " + train::in_words(forecast.time)
+      : asked.system ? "predicted below"
+                     : fmt::format("not predicted: {}; --machine names another machine, such as eos", forecast.why_not),
       words_for_states(request));
-  if (one.whole.tokens > 0) head += words_for_time(one.whole, request) + "\n";
+  if (asked.whole.tokens > 0) head += words_for_time(asked.whole, request) + "\n";
   return head;
 }
 
-void add_facts(Document& out, const OneLayout& one, double bubble, const StepForecast& forecast) {
-  const TrainingOptions& o = one.request.options;
-  out.fact("layout", to_string(one.request.layout));
-  out.fact("ranks", one.request.layout.ranks());
+void add_facts(Document& out, const PlanRequest& request, double bubble, const StepForecast& forecast) {
+  const TrainingOptions& o = request.options;
+  out.fact("layout", to_string(request.layout));
+  out.fact("ranks", request.layout.ranks());
   out.fact("parameters", o.shape.parameters());
   out.fact("dtype", name_of(o.compute));
   out.fact("global_batch_size", o.batch.global);
@@ -46,7 +46,6 @@ void add_facts(Document& out, const OneLayout& one, double bubble, const StepFor
   out.fact("bubble", bubble);
   if (forecast) out.fact("step_s", forecast.time.seconds);
   if (o.memory.limit > 0) out.fact("memory_limit_bytes", o.memory.limit);
-  if (o.memory.limit > 0 || one.system) out.fact("fits", !one.shortage);
 }
 
 void add_offloaded(Document& out, const TrainingOptions& o, const StageTable& offloaded) {
@@ -62,42 +61,48 @@ void add_offloaded(Document& out, const TrainingOptions& o, const StageTable& of
 
 }  // namespace
 
-std::string print_layout(const OneLayout& one, const std::string& format) {
-  const Layout& l = one.request.layout;
-  const TrainingOptions& o = one.request.options;
-  const Wording as(format);
-  Document out(format);
-  const StepRequest timed{.plan = one.request, .system = one.system.value_or(System{})};
-  const PredictedStep on_system = one.system ? predict_step(timed) : PredictedStep{};
-  if (!one.timeline.empty()) draw(on_system, to_string(l), one.timeline);
-  const StepForecast forecast = one.system ? StepForecast{{}, "a system predicts it"} : forecast_step(one.request);
+std::string print_layout(const AskedPlan& asked, const PlacedRequest& placed, const std::optional<Shortage>& shortage) {
+  const PlanRequest& request = placed.request;
+  const std::optional<System>& system = asked.system;
+  const Layout& l = request.layout;
+  const TrainingOptions& o = request.options;
+  const Wording as(asked.format);
+  Document out(asked.format);
+  const StepRequest timed{.plan = request, .system = system.value_or(System{})};
+  const PredictedStep on_system = system ? predict_step(timed) : PredictedStep{};
+  if (!asked.timeline.empty()) draw(on_system, to_string(l), asked.timeline);
+  const StepForecast forecast = system ? StepForecast{{}, "a system predicts it"} : forecast_step(request);
   const double bubble = planned_bubble(o, l);
-  add_facts(out, one, bubble, forecast);
+  add_facts(out, request, bubble, forecast);
+  if (o.memory.limit > 0 || system) out.fact("fits", !shortage);
 
   StageTable memory = memory_table(as), traffic = traffic_table(as), offloaded = offloaded_table(o.offload, as);
   const std::string that_rank = fmt::format("replica 0, shard 0{}", l.context_ranks() > 1 ? ", context rank 0" : "");
   std::string zero_traffic;
   std::int64_t most = 0;  // largest memory peak of a rank, in bytes
   for (std::int64_t stage = 0; stage < l.stages(); ++stage) {
-    const RankPlan plan = plan_rank(one.request, rank_of_stage(l, stage));
+    const RankPlan plan = plan_rank(request, rank_of_stage(l, stage));
     most = std::max(most, plan.peak_bytes);
-    if (stage == 0) zero_traffic = words_for_zero_traffic(one.request, plan);
+    if (stage == 0) zero_traffic = words_for_zero_traffic(request, plan);
     memory.add(stage, memory_of(plan, as));
     traffic.add(stage, traffic_of(plan, as));
     offloaded.add(stage, offloaded_by(plan, o.update, as));
   }
-  out.words(head_of(one, bubble, forecast));
-  const double seconds = one.system ? on_system.seconds : forecast ? forecast.time.seconds : -1;
-  add_snapshot_costs(out, one.snapshots, one.request, one.system, seconds);
-  if (!one.assumed.empty()) out.words("assumed: " + one.assumed + "\n");
-  if (one.shortage)
-    out.words(fmt::format("\nthe layout does not fit: {}\n", one.shortage->numbers));
-  else if (one.limit > 0)
-    out.words("\n" + words_for_room(static_cast<double>(most), one.limit) + "\n");
-  if (one.system) {
+  out.words(head_of(asked, placed, bubble, forecast));
+  const double seconds = system ? on_system.seconds : forecast ? forecast.time.seconds : -1;
+  add_snapshot_costs(out, asked.snapshots, request, system, seconds);
+  if (const std::string assumed = asked.assumptions(); !assumed.empty()) out.words("assumed: " + assumed + "\n");
+  const double limit = asked.memory_limit ? static_cast<double>(*asked.memory_limit)
+                       : system           ? system->accelerator.memory
+                                          : 0;
+  if (shortage)
+    out.words(fmt::format("\nthe layout does not fit: {}\n", shortage->numbers));
+  else if (limit > 0)
+    out.words("\n" + words_for_room(static_cast<double>(most), limit) + "\n");
+  if (system) {
     out.fact("step_s", on_system.seconds);
     out.fact("mfu", on_system.mfu());
-    out.words("\n" + words_for_system(on_system, timed, one.whole));
+    out.words("\n" + words_for_system(on_system, timed, asked.whole));
     out.table("time", time_table(on_system, timed, as));
   }
   out.words(fmt::format(
@@ -113,7 +118,7 @@ std::string print_layout(const OneLayout& one, const std::string& format) {
     out.table("traffic", sent);
   }
   if (!zero_traffic.empty()) out.words(zero_traffic + "\n");
-  if (one.hosts) one.hosts->add_traffic(out, one.request, as);
+  if (asked.places) asked.places->add_traffic(out, request, as);
   return out.print();
 }
 

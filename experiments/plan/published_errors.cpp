@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
+
+#include "experiments/common/each.hpp"
+#include "experiments/common/statistics.hpp"
 
 namespace chorale::plan {
 namespace {
@@ -11,8 +13,12 @@ namespace {
 Errors statistics(std::vector<double> errors) {
   if (errors.empty()) return {};
   std::ranges::sort(errors);
-  return {std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size()), errors[errors.size() / 2],
-          errors.back()};
+  return {sum_of(errors) / static_cast<double>(errors.size()), errors[errors.size() / 2], errors.back()};
+}
+
+template <class SecondsOf>
+Errors errors_of(const std::vector<Compared>& rows, SecondsOf seconds_of) {
+  return statistics(each(rows, [&](const Compared& row) { return std::abs(seconds_of(row) / row.measured - 1); }));
 }
 
 // The constants c ≥ 0 that minimize Σ (c₀·x₀ + c₁·x₁ − 1)², where x is relative to the measured time.
@@ -44,16 +50,8 @@ Division division_of(const PredictedRow& row) {
 
 }  // namespace
 
-Errors errors_of(const std::vector<double>& predicted, const std::vector<Compared>& rows) {
-  std::vector<double> errors;
-  for (std::size_t i = 0; i < rows.size(); ++i) errors.push_back(std::abs(predicted[i] / rows[i].measured - 1));
-  return statistics(errors);
-}
-
 Errors errors_of(const std::vector<Compared>& rows) {
-  std::vector<double> seconds;
-  for (const Compared& row : rows) seconds.push_back(row.predicted.seconds);
-  return errors_of(seconds, rows);
+  return errors_of(rows, [](const Compared& row) { return row.predicted.seconds; });
 }
 
 Errors errors_of_constant(const std::vector<Compared>& rows) {
@@ -63,19 +61,15 @@ Errors errors_of_constant(const std::vector<Compared>& rows) {
     p += x;
     a += x * x;
   }
-  std::vector<double> seconds;
-  for (const Compared& row : rows) seconds.push_back(p / a * row.predicted.tokens_per_gpu);
-  return errors_of(seconds, rows);
+  return errors_of(rows, [&](const Compared& row) { return p / a * row.predicted.tokens_per_gpu; });
 }
 
 Errors errors_of_closed_form(const std::vector<Compared>& rows) {
-  std::vector<std::array<double, 2>> x;
-  for (const Compared& row : rows)
-    x.push_back({row.predicted.flops_per_gpu / row.measured, row.predicted.layer_passes / row.measured});
-  const auto [c0, c1] = least_squares(x);
-  std::vector<double> seconds;
-  for (const Compared& row : rows) seconds.push_back(c0 * row.predicted.flops_per_gpu + c1 * row.predicted.layer_passes);
-  return errors_of(seconds, rows);
+  const std::array<double, 2> c = least_squares(each(rows, [](const Compared& row) {
+    return std::array{row.predicted.flops_per_gpu / row.measured, row.predicted.layer_passes / row.measured};
+  }));
+  return errors_of(
+      rows, [&](const Compared& row) { return c[0] * row.predicted.flops_per_gpu + c[1] * row.predicted.layer_passes; });
 }
 
 std::optional<FittedPair> fitted_to_two(const std::vector<Compared>& rows) {
@@ -90,13 +84,13 @@ std::optional<FittedPair> fitted_to_two(const std::vector<Compared>& rows) {
   const double det = a.products * b.others - b.products * a.others;
   pair.products = (rows[pair.first].measured * b.others - rows[pair.second].measured * a.others) / det;
   pair.others = (a.products * rows[pair.second].measured - b.products * rows[pair.first].measured) / det;
-  std::vector<double> errors;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (i == pair.first || i == pair.second) continue;
-    const Division d = division_of(rows[i].predicted);
-    errors.push_back(std::abs((pair.products * d.products + pair.others * d.others) / rows[i].measured - 1));
-  }
-  pair.errors = statistics(errors);
+  std::vector<Compared> others;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (i != pair.first && i != pair.second) others.push_back(rows[i]);
+  pair.errors = errors_of(others, [&](const Compared& row) {
+    const Division d = division_of(row.predicted);
+    return pair.products * d.products + pair.others * d.others;
+  });
   return pair;
 }
 

@@ -24,7 +24,6 @@ struct Errors {
   double mean = 0, median = 0, greatest = 0;  // mean, median and maximum of |predicted / measured - 1|
 };
 
-Errors errors_of(const std::vector<double>& predicted, const std::vector<Compared>& rows);
 Errors errors_of(const std::vector<Compared>& rows);
 Errors errors_of_constant(const std::vector<Compared>& rows);
 Errors errors_of_closed_form(const std::vector<Compared>& rows);

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "experiments/common/each.hpp"
+#include "experiments/common/parse_number.hpp"
 #include "src/base/error.hpp"
 #include "src/base/settings.hpp"
 #include "src/base/toml_fields.hpp"
@@ -49,11 +48,10 @@ PublishedSeries series_of(TomlFields fields, const std::map<std::string, Softwar
   if (fields.has("interleave")) {
     s.interleave.clear();
     for (const std::string& word : words(fields.text("interleave"))) {
-      std::int64_t chunks = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), chunks);
-      if (error != std::errc() || end != word.data() + word.size() || chunks < 1)
+      const auto chunks = parse_integer<std::int64_t>(word);
+      if (!chunks || *chunks < 1)
         fields.refuse("interleave", fields.find("interleave"), "is not a list of whole numbers such as \"1 2\"");
-      s.interleave.push_back(chunks);
+      s.interleave.push_back(*chunks);
     }
   }
   if (auto given = fields.table("given")) {
@@ -69,14 +67,7 @@ PublishedSeries series_of(TomlFields fields, const std::map<std::string, Softwar
 
 std::vector<PublishedSeries> read_series(const std::filesystem::path& file) {
   const FieldsFile described{file.string(), "file of assumptions", "correct the line (docs/planner.md)"};
-  toml::table all;
-  try {
-    all = toml::parse(config_text(file, "--assumptions"), file.string());
-  } catch (const toml::parse_error& error) {
-    usage_error("the file of assumptions is not valid TOML",
-                fmt::format("{}:{}: {}", file.string(), error.source().begin.line, std::string(error.description())),
-                described.how_to_mend);
-  }
+  const toml::table all = toml_in(config_text(file, "--assumptions"), described);
   TomlFields top(all, "", described);
   std::map<std::string, Software> software;
   if (auto tables = top.table("software"))

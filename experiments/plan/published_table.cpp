@@ -46,13 +46,7 @@ constexpr PublishedColumn columns[] = {
     {"iteration time (ms)", "", ColumnUse::measured},
 };
 
-std::string trimmed(std::string text) {
-  const auto blank = [](unsigned char c) { return std::isspace(c) != 0; };
-  text.erase(text.begin(), std::ranges::find_if_not(text, blank));
-  while (!text.empty() && blank(static_cast<unsigned char>(text.back()))) text.pop_back();
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
+std::string trimmed(const std::string& text) { return lower(trim(text)); }
 
 double number_in(const std::string& cell, const PublishedColumn& column, const std::string& where) {
   double value = 0;

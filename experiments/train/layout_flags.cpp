@@ -123,6 +123,11 @@ void LayoutFlags::declare(Options& o) {
       .suggest(algorithm_names());
 }
 
+Layout with_least_sizes(Layout layout) {
+  for (std::int64_t& size : layout.sizes) size = std::max<std::int64_t>(size, 1);
+  return layout;
+}
+
 Option& declare_order(Options& o, std::vector<std::string>& order) {
   return o
       .add(
@@ -208,11 +213,7 @@ std::string LayoutFlags::simulated() const {
   return takes_simulated_ && backend_.size() == 1 ? simulated_machine(backend_[0]) : "";
 }
 
-Layout LayoutFlags::smallest() const {
-  Layout layout = asked();
-  for (std::int64_t& size : layout.sizes) size = std::max<std::int64_t>(size, 1);
-  return layout;
-}
+Layout LayoutFlags::smallest() const { return with_least_sizes(asked()); }
 
 std::int64_t LayoutFlags::ranks_of(const Launch& launch) const {
   return launch.launcher.empty() ? smallest().ranks() : launch.size;

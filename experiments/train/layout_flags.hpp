@@ -20,6 +20,8 @@ namespace chorale::train {
 ByAxis backends_by_axis(const std::vector<std::string>& parts);
 ByAxis algorithms_by_axis(const std::vector<std::string>& parts);
 
+Layout with_least_sizes(Layout layout);  // with 1 for each size that must be inferred
+
 // Declares --order. order_of() converts its value to an order; an empty order means "auto".
 Option& declare_order(Options& options, std::vector<std::string>& words);
 AxisOrder order_of(const std::vector<std::string>& words);

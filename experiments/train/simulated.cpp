@@ -136,9 +136,8 @@ void write_pipeline(Recorder& recorder, const PipelineTimeline& timeline, const 
 
 SimulatedRun::SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, const OptionsOf& options_of)
     : name_(layout_flags.simulated()), machine_(machine_named(name_)) {
-  Layout least = layout_flags.asked();
-  for (std::int64_t& size : least.sizes) size = std::max<std::int64_t>(size, 1);
-  const auto [layout, backends, algorithms] = layout_flags.choice(flags.limits(least.ranks()));
+  const auto [layout, backends, algorithms] =
+      layout_flags.choice(flags.limits(with_least_sizes(layout_flags.asked()).ranks()));
   TrainingOptions options = options_of(layout);
   const std::int64_t limit = std::exchange(options.memory.limit, 0);
   LayoutLimits limits = flags.limits(options, layout.ranks());

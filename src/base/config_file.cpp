@@ -11,6 +11,7 @@
 #include "src/base/settings.hpp"
 #include "src/base/text.hpp"
 #include "src/base/toml.hpp"
+#include "src/base/toml_fields.hpp"
 
 namespace chorale {
 
@@ -47,17 +48,10 @@ std::string setting_text(const toml::node& node, const std::string& key, const s
 
 std::vector<Setting> read_toml(const std::string& text, const std::string& name) {
   std::vector<Setting> settings;
-  try {
-    const toml::table table = toml::parse(text, name);
-    for (const auto& [key, node] : table) {
-      const std::string origin = fmt::format("{}:{}", name, node.source().begin.line);
-      const std::string key_text(std::string_view{key});
-      settings.push_back({canonical_key(key_text), setting_text(node, key_text, origin), origin});
-    }
-  } catch (const toml::parse_error& error) {
-    usage_error("the config file is not valid TOML",
-                fmt::format("{}:{}: {}", name, error.source().begin.line, std::string(error.description())),
-                "a line reads key = value, with text in quotes");
+  for (const auto& [key, node] : toml_in(text, {name, "config file", "a line reads key = value, with text in quotes"})) {
+    const std::string origin = fmt::format("{}:{}", name, node.source().begin.line);
+    const std::string key_text(std::string_view{key});
+    settings.push_back({canonical_key(key_text), setting_text(node, key_text, origin), origin});
   }
   return settings;
 }

@@ -102,13 +102,7 @@ std::filesystem::path default_machine_file() {
 }
 
 Machine parse_machine(const std::string& text, const std::string& file) {
-  toml::table all;
-  try {
-    all = toml::parse(text, file);
-  } catch (const toml::parse_error& error) {
-    usage_error("the machine file is not valid TOML",
-                fmt::format("{}:{}: {}", file, error.source().begin.line, std::string(error.description())), how_to_mend);
-  }
+  const toml::table all = toml_in(text, {file, "machine file", how_to_mend});
   const FieldsFile described{file, "machine file",
                              all.contains("accelerator") ? "correct the line (docs/machines.md)" : how_to_mend};
   TomlFields top(all, "", described);

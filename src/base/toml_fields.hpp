@@ -21,6 +21,14 @@ struct FieldsFile {
   std::string how_to_mend;  // the third line of each error, which suggests a fix
 };
 
+inline toml::table toml_in(const std::string& text, const FieldsFile& file) try {
+  return toml::parse(text, file.name);
+} catch (const toml::parse_error& error) {
+  usage_error(fmt::format("the {} is not valid TOML", file.kind),
+              fmt::format("{}:{}: {}", file.name, error.source().begin.line, std::string(error.description())),
+              file.how_to_mend);
+}
+
 // One table of a file. The parsed table must outlive this object. finish() refuses keys that have not been read.
 class TomlFields {
  public:
