@@ -10,15 +10,13 @@ step, as counted by its network interface. The bytes include the start of the pr
 """
 import argparse
 import json
-import os
 import re
 import statistics
 import subprocess
 import sys
-import tempfile
 
-here = os.path.dirname(os.path.abspath(__file__))
-root = os.path.dirname(os.path.dirname(here))
+import runs
+
 sequences = 2  # per rank and step
 
 
@@ -39,19 +37,15 @@ def on_hosts(options, *command):
 
 
 def ours(options, layout):
-    with tempfile.TemporaryDirectory() as folder:
-        _, moved = on_hosts(options, f"{root}/build/chorale", "train", "--preset", "nano", "--dtype", "bf16", "--layout",
-                            f"dp{options.hosts}.{layout}", "--train-iters", str(options.steps), "--global-batch-size",
-                            str(sequences * options.hosts), "--threads", "1", "--eval-samples", "1", "--no-save",
-                            "--run-dir", folder)
-        with open(os.path.join(folder, "latest", "metrics.jsonl")) as lines:
-            return [row["tokens_per_s"] for row in map(json.loads, lines) if "tokens_per_s" in row][2:], moved
+    (_, moved), rows = runs.train(lambda *words: on_hosts(options, *words), f"dp{options.hosts}.{layout}", "bf16",
+                                  sequences * options.hosts, options.steps)
+    return [row["tokens_per_s"] for row in rows], moved
 
 
 def torch(options):
     said, moved = on_hosts(options, "bash", "-c", f"RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE={options.hosts} MASTER_ADDR=n0 "
                            f"GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 B={sequences} STEPS={options.steps} "
-                           f"{here}/torch_gpt.py")
+                           f"{runs.here}/torch_gpt.py")
     return [float(re.search(r"tokens/s=(\d+)", said).group(1))], moved
 
 
@@ -80,7 +74,8 @@ def main():
         return inside(options)
     print("| links | program | tokens/s | relative to PyTorch | sent per host and step |\n|---|---|---|---|---|")
     for rate in options.rates.split(","):
-        turns = [f"{root}/experiments/tools/hosts", "with", str(options.hosts), rate, __file__, "--inside", *sys.argv[1:]]
+        turns = [f"{runs.root}/experiments/tools/hosts", "with", str(options.hosts), rate, __file__, "--inside",
+                 *sys.argv[1:]]
         done = subprocess.run(turns, check=True, stdout=subprocess.PIPE, text=True)
         seen = json.loads(done.stdout.splitlines()[-1])
         for name, (speed, moved) in seen.items():

@@ -8,17 +8,13 @@ Prints the table for experiments/findings/parallel.md: the median tokens/s over 
 this speed to twice the speed of one rank and to the speed of dp2.
 """
 import argparse
-import json
 import math
 import os
 import re
 import statistics
 import subprocess
-import tempfile
 
-here = os.path.dirname(os.path.abspath(__file__))
-root = os.path.dirname(os.path.dirname(here))
-as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+import runs
 
 
 def ranks_of(layout):
@@ -29,19 +25,15 @@ def ranks_of(layout):
 def ours(layout, dtype, steps):
     """Returns the tokens/s of all steps but the first two. The batch is 8 sequences on one or two ranks, else 4 per rank."""
     ranks = ranks_of(layout)
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            ["mpirun", "-np", str(ranks), os.path.join(root, "build/chorale"), "train", "--preset", "nano", "--dtype", dtype,
-             "--train-iters", str(steps), "--layout", layout, "--global-batch-size", str(max(8, 4 * ranks)), "--threads",
-             "1", "--eval-samples", "1", "--no-save", "--run-dir", folder],
-            check=True, capture_output=True, text=True, env={**os.environ, **as_root})
-        with open(os.path.join(folder, "latest", "metrics.jsonl")) as lines:
-            return [row["tokens_per_s"] for row in map(json.loads, lines) if "tokens_per_s" in row][2:]
+    start = lambda *words: subprocess.run(["mpirun", "-np", str(ranks), *words], check=True, capture_output=True, text=True,
+                                          env={**os.environ, **runs.as_root})
+    _, rows = runs.train(start, layout, dtype, max(8, 4 * ranks), steps)
+    return [row["tokens_per_s"] for row in rows]
 
 
 def torch(dtype, steps):
     start = lambda rank: subprocess.Popen(
-        [os.path.join(here, "torch_gpt.py")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        [os.path.join(runs.here, "torch_gpt.py")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "AMP": str(int(dtype == "bf16")), "STEPS": str(steps), "B": "4",
              "WORLD_SIZE": "2", "RANK": str(rank)})
     outputs = [process.communicate()[0] for process in [start(0), start(1)]]

@@ -17,34 +17,26 @@ line says so.
 Prints a table: the versions, medians of tokens/s over all turns, and chorale's speed divided by that of each PyTorch mode.
 """
 import argparse
-import json
 import os
 import re
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 
-here = os.path.dirname(os.path.abspath(__file__))
-root = os.path.dirname(os.path.dirname(here))
+import runs
+
 sequences = 8  # per rank and step
-as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
 
 def ours(layout, ranks, dtype, steps):
     """Returns tokens/s and MFU of all steps except the first two, and the measured peak of matrix products in GFLOP/s."""
-    with tempfile.TemporaryDirectory() as folder:
-        launcher = ["mpirun", "--bind-to", "none", "-np", str(ranks)] if ranks > 1 else []
-        result = subprocess.run(
-            [*launcher, os.path.join(root, "build/chorale"), "train", "--preset", "nano", "--dtype", dtype, "--layout",
-             layout, "--global-batch-size", str(sequences * ranks), "--train-iters", str(steps), "--threads", "1",
-             "--eval-samples", "1", "--no-save", "--run-dir", folder],
-            check=True, capture_output=True, text=True, env={**os.environ, **as_root})
-        with open(os.path.join(folder, "latest", "metrics.jsonl")) as lines:
-            rows = [row for row in map(json.loads, lines) if "tokens_per_s" in row][2:]
-        peak = float(re.search(r"products reach (\d+) GFLOP/s", result.stderr + result.stdout).group(1))
-        return [row["tokens_per_s"] for row in rows], [row["mfu"] for row in rows], peak
+    launcher = ["mpirun", "--bind-to", "none", "-np", str(ranks)] if ranks > 1 else []
+    start = lambda *words: subprocess.run([*launcher, *words], check=True, capture_output=True, text=True,
+                                          env={**os.environ, **runs.as_root})
+    result, rows = runs.train(start, layout, dtype, sequences * ranks, steps)
+    peak = float(re.search(r"products reach (\d+) GFLOP/s", result.stderr + result.stdout).group(1))
+    return [row["tokens_per_s"] for row in rows], [row["mfu"] for row in rows], peak
 
 
 def free_port():
@@ -59,7 +51,7 @@ def torch(python, ranks, dtype, steps, mode, shards):
               "B": str(sequences), "COMPILE": str(int(mode == "compiled")), "SHARDS": str(int(shards)),
               "WORLD_SIZE": str(ranks), "MASTER_PORT": free_port(),
               "CUDA_VISIBLE_DEVICES": ""}  # otherwise FSDP would train on a GPU, if there is one
-    processes = [subprocess.Popen([python, os.path.join(here, "torch_gpt.py")], stdout=subprocess.PIPE,
+    processes = [subprocess.Popen([python, os.path.join(runs.here, "torch_gpt.py")], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, env={**shared, "RANK": str(rank)})
                  for rank in range(ranks)]
     said = [process.communicate() for process in processes]

@@ -16,6 +16,7 @@ small = {"L": "1", "D": "16", "H": "2", "T": "8", "V": "32", "B": "1", "STEPS": 
 
 def train_module():
     spec = importlib.util.spec_from_file_location("peers_train", "experiments/peers/train.py")
+    sys.path.insert(0, "experiments/peers")  # where a script finds runs.py
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
