@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "experiments/common/json_rows.hpp"
 #include "experiments/common/statistics.hpp"
 
 namespace chorale::launch {
@@ -11,25 +11,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Json = nlohmann::json;
-
-// Sets the fields of a row from a line of metrics.jsonl, which has them under the names of their columns. NaN is null there.
-template <class Row>
-Row row_in(const Json& line) {
-  Row row;
-  each_column<Row>([&](const auto& field) {
-    auto& value = row.*field.member;
-    const auto found = line.find(field.column.name);
-    if (found == line.end()) return;
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::uint8_t>) {
-      if (found->is_string()) value = label_of(field.column, *found);
-    } else if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(value)>>) {
-      value = found->is_number() ? found->template get<double>() : std::nan("");
-    } else {
-      if (found->is_number()) value = found->template get<std::remove_cvref_t<decltype(value)>>();
-    }
-  });
-  return row;
-}
 
 std::vector<fs::path> runs_in(const fs::path& folder) {
   std::vector<fs::path> runs;

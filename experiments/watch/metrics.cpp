@@ -1,9 +1,6 @@
 #include "experiments/watch/metrics.hpp"
 
-#include <cmath>
-#include <limits>
-#include <nlohmann/json.hpp>
-
+#include "experiments/common/json_rows.hpp"
 #include "src/base/error.hpp"
 #include "src/base/guard/dump.hpp"
 
@@ -14,22 +11,13 @@ namespace {
 constexpr const char* file_name = "metrics.jsonl";
 constexpr int levels = 2;  // number of folder levels that are searched: runs/<suite>/<id>
 
-double number(const nlohmann::json& row, const char* name) {
-  const auto found = row.find(name);
-  return found != row.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
-
-std::int64_t count(const nlohmann::json& row, const char* name) {
-  const auto found = row.find(name);
-  return found != row.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
-
 void take_text(const nlohmann::json& row, const char* name, std::string& text) {
   if (const auto found = row.find(name); found != row.end() && found->is_string()) text = *found;
 }
 
 void take_count(const nlohmann::json& row, const char* name, std::int64_t& value) {
-  if (row.contains(name)) value = count(row, name);
+  if (const auto found = row.find(name); found != row.end())
+    value = found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
 struct FoundFile {
@@ -77,18 +65,9 @@ void Metrics::take(const std::string& line) {
     take_count(row, "jobsize", ranks);
     take_count(row, "train_iters", last_step);
   } else if (table == "train") {
-    steps.push_back({.step = count(row, "step"),
-                     .peak_bytes = count(row, "peak_bytes"),
-                     .time = number(row, "time"),
-                     .loss = number(row, "loss"),
-                     .step_time = number(row, "step_time"),
-                     .tokens_per_s = number(row, "tokens_per_s"),
-                     .mfu = number(row, "mfu"),
-                     .communication = number(row, "comm_share"),
-                     .bubble = number(row, "bubble_share")});
-    if (const double dropped = number(row, "dropped_share"); std::isfinite(dropped)) steps.back().dropped = dropped;
+    steps.push_back(row_in<train::TrainRow>(row));
   } else if (table == "eval") {
-    evaluation = {count(row, "step"), number(row, "loss")};
+    evaluation = row_in<train::EvalRow>(row);
   } else if (table == "proofs") {
     ++proofs;
   }

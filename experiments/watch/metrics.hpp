@@ -11,27 +11,17 @@
 #include <vector>
 
 #include "experiments/common/growing_file.hpp"
+#include "experiments/train/records.hpp"
 
 namespace chorale::watch {
-
-struct WatchedStep {
-  std::int64_t step = 0, peak_bytes = 0;
-  double time = 0, loss = 0, step_time = 0, tokens_per_s = 0, mfu = 0, communication = 0, bubble = 0;
-  std::optional<double> dropped = {};  // share of expert choices that were dropped; only if experts have a capacity
-};
-
-struct Evaluation {
-  std::int64_t step = 0;
-  double loss = 0;
-};
 
 struct Metrics {
   std::string run_id, command_line, status;  // the status is "running" until the run ends; "": unknown
   bool killed = false;                       // the guards (processes that watch ranks) saw the run end, and gave this status
   std::int64_t ranks = 0, last_step = 0;     // 0: unknown
-  std::vector<WatchedStep> steps;
-  std::optional<Evaluation> evaluation;  // the newest evaluation
-  std::int64_t proofs = 0;               // number of layouts that `prove` has compared
+  std::vector<train::TrainRow> steps;
+  std::optional<train::EvalRow> evaluation;  // the newest evaluation
+  std::int64_t proofs = 0;                   // number of layouts that `prove` has compared
 
   bool proves() const { return proofs > 0 || command_line.find(" prove") != std::string::npos; }
   bool ended() const { return !status.empty() && status != "running"; }

@@ -12,6 +12,8 @@
 namespace chorale::watch {
 namespace {
 
+using train::TrainRow;
+
 constexpr std::size_t newest_steps = 20;
 constexpr int chart_rows = 6, label_columns = 9, bar_columns = 30, most_columns = 120;
 
@@ -27,7 +29,7 @@ Span span_of(const std::vector<double>& values) {
 }
 
 // The mean over the newest steps. Ignores unknown values.
-double newest(const Metrics& metrics, double WatchedStep::*what) {
+double newest(const Metrics& metrics, double TrainRow::*what) {
   double sum = 0;
   int count = 0;
   const std::size_t first = metrics.steps.size() - std::min(metrics.steps.size(), newest_steps);
@@ -43,7 +45,7 @@ double newest(const Metrics& metrics, double WatchedStep::*what) {
 // checkpoints take time, too.
 double seconds_to_go(const Metrics& metrics) {
   const std::size_t count = std::min(metrics.steps.size(), newest_steps);
-  const WatchedStep &last = metrics.steps.back(), &first = metrics.steps[metrics.steps.size() - count];
+  const TrainRow &last = metrics.steps.back(), &first = metrics.steps[metrics.steps.size() - count];
   const double passed =
       last.step > first.step ? (last.time - first.time) / static_cast<double>(last.step - first.step) : last.step_time;
   return passed * static_cast<double>(metrics.last_step - last.step);
@@ -53,7 +55,7 @@ std::string progress(const Metrics& metrics) {
   if (metrics.proves())
     return fmt::format("{} layout{} compared with one rank", metrics.proofs, metrics.proofs == 1 ? "" : "s");
   if (metrics.steps.empty()) return metrics.ended() ? "no training steps" : "no training steps yet";
-  const WatchedStep& last = metrics.steps.back();
+  const TrainRow& last = metrics.steps.back();
   std::string text = fmt::format("step {}", last.step);
   if (metrics.last_step > 0) text += fmt::format("/{}  {} %", metrics.last_step, 100 * last.step / metrics.last_step);
   text += "  " + human_seconds(last.time);
@@ -65,7 +67,7 @@ std::string progress(const Metrics& metrics) {
 // Returns a message that the run has written nothing for a while. An evaluation or a checkpoint takes longer than a step.
 // Silence is therefore reported only after ten times the step time, and after at least ten seconds.
 std::string silence(const Metrics& metrics, const View& view) {
-  const double usual = metrics.steps.empty() ? 0 : newest(metrics, &WatchedStep::step_time);
+  const double usual = metrics.steps.empty() ? 0 : newest(metrics, &TrainRow::step_time);
   if (metrics.ended() || view.silent_seconds < std::max(10.0, 10 * usual)) return "";
   return fmt::format("nothing new for {}: killed, or in a long {}", human_seconds(view.silent_seconds),
                      metrics.proves() ? "proof" : "step, evaluation or save");
@@ -79,9 +81,10 @@ std::string held_out(const Metrics& metrics) {
 
 std::string speed(const Metrics& metrics) {
   const auto percent = [](double share) { return quantity(share, Unit::percent, 2); };
-  const std::optional<double> dropped = metrics.steps.empty() ? std::nullopt : metrics.steps.back().dropped;
-  return fmt::format("{:.0f} tokens/s, MFU {}{}", newest(metrics, &WatchedStep::tokens_per_s),
-                     percent(newest(metrics, &WatchedStep::mfu)), dropped ? ", dropped " + percent(*dropped) : "");
+  const double dropped = metrics.steps.empty() ? NAN : metrics.steps.back().dropped_share;
+  return fmt::format("{:.0f} tokens/s, MFU {}{}", newest(metrics, &TrainRow::tokens_per_s),
+                     percent(newest(metrics, &TrainRow::mfu)),
+                     std::isfinite(dropped) ? ", dropped " + percent(dropped) : "");
 }
 
 std::string repeated(const char* letter, int times) {
@@ -91,7 +94,7 @@ std::string repeated(const char* letter, int times) {
 }
 
 std::string shares(const Metrics& metrics, bool bar) {
-  const double communication = newest(metrics, &WatchedStep::communication), bubble = newest(metrics, &WatchedStep::bubble);
+  const double communication = newest(metrics, &TrainRow::comm_share), bubble = newest(metrics, &TrainRow::bubble_share);
   const double computing = std::max(0.0, 1 - communication - bubble);
   const auto end = [](double share) { return static_cast<int>(std::lround(bar_columns * std::clamp(share, 0.0, 1.0))); };
   const int first = end(computing), second = std::max(first, end(computing + communication));
@@ -102,7 +105,7 @@ std::string shares(const Metrics& metrics, bool bar) {
 }
 
 std::string chart(const Metrics& metrics, int columns) {
-  const std::vector<double> losses = each(metrics.steps, &WatchedStep::loss);
+  const std::vector<double> losses = each(metrics.steps, &TrainRow::loss);
   const Span span = span_of(losses);
   if (!(span.low <= span.high)) return "";
   const std::vector<std::string> rows = braille(losses, columns - label_columns, chart_rows);
@@ -159,7 +162,7 @@ std::string picture(const Metrics& metrics, const View& view) {
   if (metrics.ranks > 0) text += fmt::format("  {} rank{}", metrics.ranks, metrics.ranks > 1 ? "s" : "");
   text += fmt::format("  {}\n{}\n", metrics.status.empty() ? "starting" : escape_control(metrics.status), progress(metrics));
   if (!metrics.steps.empty()) {
-    const WatchedStep& last = metrics.steps.back();
+    const TrainRow& last = metrics.steps.back();
     text += chart(metrics, columns);
     text += fmt::format("{:<{}}{:.4f}{}\n", "loss", label_columns, last.loss, held_out(metrics));
     text += fmt::format("{:<{}}{}\n", "speed", label_columns, speed(metrics));

@@ -25,14 +25,14 @@ watch::Metrics training(int steps, int of) {
   watch::Metrics metrics{.run_id = "a-run", .status = "running", .ranks = 2, .last_step = of};
   for (int i = 1; i <= steps; ++i)
     metrics.steps.push_back({.step = i,
-                             .peak_bytes = 3 << 20,
                              .time = 0.5 * i,
                              .loss = 5.0 - 0.01 * i,
                              .step_time = 0.25,
                              .tokens_per_s = 1000,
                              .mfu = 0.4,
-                             .communication = 0.2,
-                             .bubble = 0.1});
+                             .comm_share = 0.2,
+                             .bubble_share = 0.1,
+                             .peak_bytes = 3 << 20});
   return metrics;
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("a run that is silent for many steps is reported") {
   CHECK_FALSE(has(picture(metrics, {.silent_seconds = 9}), "nothing new"));
   CHECK(has(picture(metrics, {.silent_seconds = 11}), "nothing new for 11.0 s"));
   CHECK(has(picture(metrics, {.silent_seconds = 1e5, .columns = 80}), ": killed, or in a long step, evaluation or save\n"));
-  for (watch::WatchedStep& step : metrics.steps) step.step_time = 60;
+  for (train::TrainRow& step : metrics.steps) step.step_time = 60;
   CHECK_FALSE(has(line(metrics, {.silent_seconds = 500}), "nothing new"));
   CHECK(has(line(metrics, {.silent_seconds = 700}), "nothing new"));
 }
