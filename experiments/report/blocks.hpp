@@ -15,6 +15,9 @@
 namespace chorale::report {
 
 using Samples = std::function<std::vector<double>(const RecordedRun&)>;  // the steps or the calls of one run
+inline Samples steady_steps(const char* column) {  // the steps after the warm-up, of a column of /train
+  return [column](const RecordedRun& run) { return run.steady(column); };
+}
 
 ByBlock per_block(const std::vector<const RecordedRun*>& runs, const Samples& samples);
 ByBlock per_launch(const std::vector<const RecordedRun*>& runs, const Samples& samples);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "experiments/common/each.hpp"
+#include "experiments/common/parse_number.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"
@@ -95,9 +96,8 @@ std::vector<RecordedRun> runs_in_csv(const std::string& file) {
     };
     const auto positive = [&](const char* title) {
       const std::string& text_of = cell(title);
-      char* end = nullptr;
-      const double value = std::strtod(text_of.c_str(), &end);
-      if (text_of.empty() || *end || !std::isfinite(value) || value <= 0)
+      const auto value = parse_number(text_of);
+      if (!value || !std::isfinite(*value) || *value <= 0)
         refuse(file, number, fmt::format("{} must be a positive number, not \"{}\"", title, text_of));
       return text_of;
     };

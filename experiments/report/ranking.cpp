@@ -11,8 +11,7 @@ namespace chorale::report {
 
 const std::vector<Criterion>& all_criteria() {
   static const std::vector<Criterion> criteria{
-      {by_speed, "Speed", true, Unit::plain, 4,
-       [](const RecordedRun& run) { return run.steady(run.group("train").numbers("tokens_per_s")); }},
+      {by_speed, "Speed", true, Unit::plain, 4, steady_steps("tokens_per_s")},
       {by_loss, "Held-out loss", false, Unit::plain, 5,
        [](const RecordedRun& run) {
          const double loss = held_out_loss(run);

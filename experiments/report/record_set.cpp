@@ -10,6 +10,7 @@
 
 #include "experiments/common/command.hpp"
 #include "experiments/common/each.hpp"
+#include "experiments/common/parse_number.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/csv_rows.hpp"
 #include "experiments/report/labels.hpp"
@@ -22,11 +23,7 @@
 namespace chorale::report {
 namespace {
 
-double number_in(const std::string& cell) {
-  char* end = nullptr;
-  const double value = std::strtod(cell.c_str(), &end);
-  return cell.empty() || *end ? std::nan("") : value;
-}
+double number_in(const std::string& cell) { return parse_number(cell).value_or(std::nan("")); }
 
 std::string found_in(const std::map<std::string, std::string>& texts, const std::string& name) {
   const auto found = texts.find(name);
@@ -176,17 +173,10 @@ std::string RecordedRun::setting(const std::string& key) const { return found_in
 std::string RecordedRun::attribute(const std::string& name) const { return found_in(attributes, name); }
 
 std::vector<std::vector<const RecordedRun*>> RecordSet::labeled(const std::string& group) const {
-  std::vector<std::vector<const RecordedRun*>> all;
-  for (const RecordedRun& run : runs) {
-    if (!run.has(group)) continue;
-    const auto same =
-        std::find_if(all.begin(), all.end(), [&](const auto& some) { return some.front()->label == run.label; });
-    if (same == all.end())
-      all.push_back({&run});
-    else
-      same->push_back(&run);
-  }
-  return all;
+  std::vector<const RecordedRun*> with_group;
+  for (const RecordedRun& run : runs)
+    if (run.has(group)) with_group.push_back(&run);
+  return grouped(with_group, &RecordedRun::label);
 }
 
 std::map<std::string, std::string> RecordSet::common_settings() const {

@@ -75,6 +75,7 @@ struct RecordedRun {
   RecordGroup group(const std::string& name) const;                // "train"
   RecordGroup root() const;                                        // the run's own variables, such as its layout
   std::vector<double> steady(std::vector<double> of_steps) const;  // the values after the warm-up
+  std::vector<double> steady(const char* column) const { return steady(group("train").numbers(column)); }  // of /train
   std::int64_t ranks() const;
   // Whether the run is in virtual time, on a machine that need not exist: the same input then always gives the same values.
   bool simulated() const { return has("simulated"); }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "experiments/common/parse_number.hpp"
 #include "experiments/report/csv_rows.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -132,9 +133,8 @@ void print_groups(const RecordFile& file, const WantedTables& wanted, bool alone
 }  // namespace
 
 std::string shortened(const std::string& cell) {
-  char* end = nullptr;
-  const double value = std::strtod(cell.c_str(), &end);
-  return !cell.empty() && *end == '\0' && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", value) : cell;
+  const auto value = parse_number(cell);
+  return value && cell.find('.') != std::string::npos ? fmt::format("{:.6g}", *value) : cell;
 }
 
 void require_group(const RecordFile& file, const std::string& group) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "experiments/common/scale.hpp"
+#include "experiments/common/statistics.hpp"
 #include "experiments/report/heading.hpp"
 #include "experiments/report/launch_events.hpp"
 #include "experiments/report/launch_summary.hpp"
@@ -34,9 +35,7 @@ std::string first_lines(const std::string& text, std::size_t most) {
          fmt::format("\n… and {} lines more\n", all - kept);
 }
 
-double known_sum_of(const std::vector<double>& values) {
-  return values.empty() ? absent : std::accumulate(values.begin(), values.end(), 0.0);
-}
+double known_sum_of(const std::vector<double>& values) { return values.empty() ? absent : sum_of(values); }
 
 double most_of(const std::vector<double>& values) { return values.empty() ? absent : std::ranges::max(values); }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/blocks.hpp"
@@ -11,8 +10,6 @@
 
 namespace chorale::report {
 namespace {
-
-double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 double last_of(const std::vector<double>& values) { return values.empty() ? absent : values.back(); }
 
@@ -149,7 +146,7 @@ double steps_of_warm_up(const RecordedRun& run) {
 }
 
 double steady_median(const RecordedRun& run, const char* column) {
-  const std::vector<double> steps = run.steady(run.group("train").numbers(column));
+  const std::vector<double> steps = run.steady(column);
   return steps.empty() ? absent : summarize(steps).median;
 }
 

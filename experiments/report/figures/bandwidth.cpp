@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/bench_series.hpp"
 #include "experiments/report/figures/figures.hpp"
 
@@ -17,35 +18,27 @@ namespace {
 
 constexpr std::size_t most_named = 6;
 
-struct BandwidthSeries {
-  std::string name;
-  std::vector<const BenchRow*> rows;  // sorted by size
-};
+using BandwidthSeries = std::vector<const BenchRow*>;  // rows of one name, sorted by size
 
 // The series of a question, the best first. At each size, the time of a series is divided by the shortest time of any
 // series. The score of a series is the geometric mean of these ratios.
 std::vector<BandwidthSeries> series_of(const std::vector<BenchRow>& rows, const std::string& question) {
-  std::vector<BandwidthSeries> all;
+  std::vector<const BenchRow*> own;
   std::map<double, double> best;
   for (const BenchRow& row : rows) {
     if (row.question != question || row.bytes <= 0 || !(row.median > 0)) continue;
     const auto [at, first] = best.emplace(row.bytes, row.median);
     at->second = std::min(at->second, row.median);
-    const auto same =
-        std::find_if(all.begin(), all.end(), [&](const BandwidthSeries& series) { return series.name == row.name; });
-    if (same == all.end())
-      all.push_back({row.name, {&row}});
-    else
-      same->rows.push_back(&row);
+    own.push_back(&row);
   }
+  std::vector<BandwidthSeries> all = grouped(own, &BenchRow::name);
   const auto behind = [&](const BandwidthSeries& series) {
     double sum = 0;
-    for (const BenchRow* row : series.rows) sum += std::log(row->median / best[row->bytes]);
-    return sum / static_cast<double>(series.rows.size());
+    for (const BenchRow* row : series) sum += std::log(row->median / best[row->bytes]);
+    return sum / static_cast<double>(series.size());
   };
   for (BandwidthSeries& series : all)
-    std::sort(series.rows.begin(), series.rows.end(),
-              [](const BenchRow* a, const BenchRow* b) { return a->bytes < b->bytes; });
+    std::sort(series.begin(), series.end(), [](const BenchRow* a, const BenchRow* b) { return a->bytes < b->bytes; });
   std::stable_sort(all.begin(), all.end(),
                    [&](const BandwidthSeries& a, const BandwidthSeries& b) { return behind(a) < behind(b); });
   return all;
@@ -65,8 +58,8 @@ LineChart chart_of(const std::string& question, const std::vector<BandwidthSerie
     return bandwidth && seconds > 0 ? row.bytes / seconds : seconds;
   };
   for (std::size_t s = 0; s < all.size(); ++s) {
-    Line line{all[s].name, {}, s < most_named ? Line::Kind::series : Line::Kind::other};
-    for (const BenchRow* row : all[s].rows) {
+    Line line{all[s][0]->name, {}, s < most_named ? Line::Kind::series : Line::Kind::other};
+    for (const BenchRow* row : all[s]) {
       const double low = value(*row, row->ci_low), high = value(*row, row->ci_high);
       line.points.push_back({row->bytes, value(*row, row->median), std::min(low, high), std::max(low, high)});
     }
@@ -77,11 +70,11 @@ LineChart chart_of(const std::string& question, const std::vector<BandwidthSerie
     for (const Point& point : line.points) sizes.insert(point.x);
   chart.x.marks.assign(sizes.begin(), sizes.end());
   const BandwidthSeries& best = all.front();
-  Line model{"cost model of " + best.name, {}, Line::Kind::model};
-  for (const BenchRow* row : best.rows) model.points.push_back({row->bytes, value(*row, row->predicted)});
+  Line model{"cost model of " + best[0]->name, {}, Line::Kind::model};
+  for (const BenchRow* row : best) model.points.push_back({row->bytes, value(*row, row->predicted)});
   std::map<double, double> fastest;  // key: vector size; value: time in seconds of the loads and stores without waits
   for (const BandwidthSeries& series : all)
-    for (const BenchRow* row : series.rows)
+    for (const BenchRow* row : series)
       if (row->ceiling > 0)
         fastest[row->bytes] = std::min(fastest.emplace(row->bytes, row->ceiling).first->second, row->ceiling);
   Line ceiling{"memory ceiling", {}, Line::Kind::limit};
@@ -104,8 +97,8 @@ std::optional<Figure> bandwidth(const RecordSet& records) {
     const std::vector<BandwidthSeries> all = series_of(rows, question);
     if (all.empty()) continue;
     for (const BandwidthSeries& series : all)
-      for (const BenchRow* row : series.rows)
-        figure.numbers.add({question, series.name, fmt::format("{:.0f}", row->bytes), quantity(row->median, Unit::seconds),
+      for (const BenchRow* row : series)
+        figure.numbers.add({question, row->name, fmt::format("{:.0f}", row->bytes), quantity(row->median, Unit::seconds),
                             quantity(row->ci_low, Unit::seconds) + " to " + quantity(row->ci_high, Unit::seconds),
                             quantity(row->bytes / row->median, Unit::bytes_per_second),
                             quantity(row->predicted, Unit::seconds), quantity(row->ceiling, Unit::seconds)});
@@ -113,7 +106,7 @@ std::optional<Figure> bandwidth(const RecordSet& records) {
     const auto widest = [](const BenchRow* a, const BenchRow* b) { return a->bytes / a->median < b->bytes / b->median; };
     const BenchRow* top = nullptr;
     for (const BandwidthSeries& series : all) {
-      const BenchRow* own = *std::max_element(series.rows.begin(), series.rows.end(), widest);
+      const BenchRow* own = *std::max_element(series.begin(), series.end(), widest);
       if (!top || widest(top, own)) top = own;
     }
     if (figure.finding.empty())

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
 
+#include "experiments/common/each.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/launch_events.hpp"
 #include "src/base/text.hpp"
@@ -113,16 +115,8 @@ Line interruptions_of(const std::vector<Curve>& curves, Along along) {
 }
 
 std::vector<Line> lines_of(const std::vector<Curve>& curves) {
-  std::vector<std::vector<const Curve*>> groups;
-  for (const Curve& curve : curves) {
-    const auto same = std::ranges::find_if(groups, [&](const auto& group) { return *group.front() == curve; });
-    if (same == groups.end())
-      groups.push_back({&curve});
-    else
-      same->push_back(&curve);
-  }
   std::vector<Line> lines;
-  for (const auto& group : groups)
+  for (const auto& group : grouped(curves, std::identity()))  // groups of identical curves
     lines.push_back({name_of(group), group.front()->points,
                      lines.size() < most_lines ? Line::Kind::series : Line::Kind::other, group.front()->run().label});
   return lines;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "experiments/common/each.hpp"
+#include "experiments/common/statistics.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/launch_events.hpp"
 #include "src/base/text.hpp"
@@ -33,7 +33,7 @@ std::vector<double> parts_of(const LaunchEvent& event) {
   return seconds;
 }
 
-double total_of(const Bar& bar) { return std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0); }
+double total_of(const Bar& bar) { return sum_of(bar.parts); }
 
 std::vector<Bar> bars_of(const std::vector<LaunchOfPage>& launches) {
   std::vector<Bar> bars;

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "experiments/common/statistics.hpp"
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/training.hpp"
@@ -30,7 +30,7 @@ Loads loads_of(const std::vector<const RecordedRun*>& runs) {
       each_over_repetitions(runs, [](const RecordedRun& run) { return run.group("experts").medians("chosen"); });
   loads.of_block = in_rows(medians_of(chosen), static_cast<std::size_t>(shape[1]));
   for (std::vector<double>& block : loads.of_block) {
-    const double mean = std::accumulate(block.begin(), block.end(), 0.0) / static_cast<double>(block.size());
+    const double mean = sum_of(block) / static_cast<double>(block.size());
     for (double& load : block) load = mean > 0 ? load / mean : 0;
   }
   return loads;

@@ -30,12 +30,9 @@ struct LayoutRow {
 
 LayoutRow row_of(const std::vector<const RecordedRun*>& runs, const Criterion& criterion) {
   LayoutRow row{.label = runs.front()->label, .runs = runs.size(), .simulated = runs.front()->simulated()};
-  const auto steps = [](const char* column) {
-    return [column](const RecordedRun& run) { return run.steady(run.group("train").numbers(column)); };
-  };
-  const ByBlock speed = per_block(runs, steps("tokens_per_s"));
+  const ByBlock speed = per_block(runs, steady_steps("tokens_per_s"));
   if (!speed.empty()) row.speed = summarize(speed).median;
-  if (const ByBlock mfu = per_block(runs, steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
+  if (const ByBlock mfu = per_block(runs, steady_steps("mfu")); !mfu.empty()) row.mfu = summarize(mfu).median;
   const auto median = [&](double (*of)(const RecordedRun&)) { return over_repetitions(runs, of).median; };
   row.peak = largest_peak(fullest_of(runs));
   row.sent = median(bytes_per_step);

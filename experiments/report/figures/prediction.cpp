@@ -29,7 +29,7 @@ std::optional<Figure> prediction(const RecordSet& records) {
   double furthest = 1;
   std::string furthest_run;
   for (const auto& same : ranked(records, "forecast")) {
-    const auto steps = [](const RecordedRun& run) { return run.steady(run.group("train").numbers("step_time")); };
+    const Samples steps = steady_steps("step_time");
     const double predicted = over_repetitions(same, predicted_step_time).median;
     if (same.front()->simulated() || !std::isfinite(predicted) || per_block(same, steps).empty()) continue;
     const Summary measured = spread_of(same, steps);

@@ -66,13 +66,12 @@ std::string family_of(const RecordedRun& run) {
 std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& records) {
   std::map<std::string, std::map<std::string, std::vector<ScalingPoint>>> families;
   for (const auto& same : records.labeled("train")) {
-    const auto steps = [](const RecordedRun& run) { return run.steady(run.group("train").numbers("tokens_per_s")); };
-    const ByBlock speed = per_block(same, steps);
+    const ByBlock speed = per_block(same, steady_steps("tokens_per_s"));
     const RecordedRun& run = *same.front();
     if (changed_layout(run)) continue;  // its median is the speed of no single layout
     const std::vector<double> tokens = run.group("train").numbers("tokens");
     if (!speed.empty() && !tokens.empty()) {
-      const Summary spread = spread_of(same, steps);
+      const Summary spread = spread_of(same, steady_steps("tokens_per_s"));
       families[family_of(run)][strategy_of(run.label)].push_back(
           {static_cast<double>(run.ranks()), tokens.back(), spread, spread_name(same.size() == 1, spread.has_interval)});
     }

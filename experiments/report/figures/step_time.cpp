@@ -31,7 +31,7 @@ StepBar step_of(const std::vector<const RecordedRun*>& runs) {
                .seconds = {.median = absent, .ci_low = absent, .ci_high = absent},
                .messages = over_repetitions(runs, comm_share).median,
                .stages = over_repetitions(runs, bubble_share).median};
-  const auto times = [](const RecordedRun& run) { return run.steady(run.group("train").numbers("step_time")); };
+  const Samples times = steady_steps("step_time");
   if (per_block(runs, times).empty()) return step;
   step.seconds = spread_of(runs, times);
   step.parts.low = step.seconds.ci_low;

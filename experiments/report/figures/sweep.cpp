@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
+#include "experiments/common/parse_number.hpp"
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/labels.hpp"
@@ -15,10 +15,7 @@ namespace chorale::report {
 namespace {
 
 double number_of(const RecordedRun& run, const std::string& setting) {
-  const std::string text = run.setting(setting);
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  return text.empty() || *end ? absent : value;
+  return parse_number(run.setting(setting)).value_or(absent);
 }
 
 // The only setting in which the runs differ and which has only numeric values. Returns "" if there is no such setting, or
