@@ -153,7 +153,14 @@ std::map<std::string, std::int64_t> measure_staged_bytes_of_all(const Sweep& swe
   return found;
 }
 
-bool same_run(const Level& a, const Level& b) { return a.backend == b.backend && a.ranks == b.ranks && a.hosts == b.hosts; }
+auto run_of(const Level& level) { return std::tuple(level.backend, level.ranks, level.hosts); }
+
+// Replaces the known rows whose keys are among those of the new rows.
+template <class Row, class Key>
+void replace_rows(std::vector<Row>& known, const std::vector<Row>& found, Key key) {
+  for (const Row& row : found) std::erase_if(known, [&](const Row& old) { return key(old) == key(row); });
+  known.insert(known.end(), found.begin(), found.end());
+}
 
 }  // namespace
 
@@ -263,16 +270,9 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
     for (const Level& level : found.levels) print(level);
     for (ComputeRates& rates : found.computes) rates.busy = !outcome.busy.empty();
     const std::string why_not = change_machine(file, [&](Machine& known) {
-      for (const auto& [key, peak] : found.peaks)
-        std::erase_if(known.peaks, [&](const auto& row) { return row.first == key; });
-      for (const Level& level : found.levels)
-        std::erase_if(known.levels, [&](const Level& old) { return same_run(old, level); });
-      known.peaks.insert(known.peaks.end(), found.peaks.begin(), found.peaks.end());
-      for (const ComputeRates& rates : found.computes)
-        std::erase_if(known.computes,
-                      [&](const ComputeRates& old) { return old.type == rates.type && old.ranks == rates.ranks; });
-      known.computes.insert(known.computes.end(), found.computes.begin(), found.computes.end());
-      known.levels.insert(known.levels.end(), found.levels.begin(), found.levels.end());
+      replace_rows(known.peaks, found.peaks, [](const auto& peak) { return peak.first; });
+      replace_rows(known.levels, found.levels, run_of);
+      replace_rows(known.computes, found.computes, [](const auto& rates) { return std::tuple(rates.type, rates.ranks); });
       known.sums = found.sums;
       known.cores = found.cores;
     });

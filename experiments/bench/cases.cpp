@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -12,6 +11,7 @@
 #include "collectives/choice/decision.hpp"
 #include "experiments/bench/values.hpp"
 #include "experiments/common/each.hpp"
+#include "experiments/common/parse_number.hpp"
 #include "experiments/common/random_order.hpp"
 #include "src/base/error.hpp"
 #include "src/base/flag_synonyms.hpp"
@@ -65,12 +65,11 @@ void require_known(const char* kind, const Words& wanted, const Words& known, Wo
 void require_known(const char* kind, const Words& wanted, const Words& known) { require_known(kind, wanted, known, known); }
 
 int number(const char* kind, const std::string& text, int lowest) {
-  int value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || value < lowest)
+  const auto value = parse_integer<int>(text);
+  if (!value || *value < lowest)
     usage_error(fmt::format("invalid {}", kind), fmt::format("{} = {} (command line)", kind, text),
                 fmt::format("{} takes whole numbers from {}", kind, lowest));
-  return value;
+  return *value;
 }
 
 std::vector<int> roots(const Words& wanted, int ranks) {

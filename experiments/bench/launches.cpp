@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "experiments/common/advice.hpp"
@@ -84,18 +85,13 @@ SeriesRow merged_row(const Rows& rows) {
 }
 
 void require_same_case(const SeriesRow& row, const SeriesRow& first, std::size_t number) {
-  const auto require_same = [&](const char* name, auto member) {
-    require(row.*member == first.*member, "launches differ: case {} has another {} in one of them", number, name);
-  };
-  require_same("op", &SeriesRow::op);
-  require_same("backend", &SeriesRow::backend);
-  require_same("algorithm", &SeriesRow::algorithm);
-  require_same("dtype", &SeriesRow::dtype);
-  require_same("redop", &SeriesRow::redop);
-  require_same("root", &SeriesRow::root);
-  require_same("chunks", &SeriesRow::chunks);
-  require_same("bytes", &SeriesRow::bytes);
-  require_same("in_place", &SeriesRow::in_place);
+  static const std::set<std::string> of_case{"op",   "backend", "algorithm", "dtype",   "redop",
+                                             "root", "chunks",  "bytes",     "in_place"};
+  each_column<SeriesRow>([&](const auto& field) {
+    if (const std::string& name = field.column.name; of_case.contains(name))
+      require(row.*field.member == first.*field.member, "launches differ: case {} has another {} in one of them", number,
+              name);
+  });
 }
 
 // The table of `report --compare`, in which A is the other program and B is this program.

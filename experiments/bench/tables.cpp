@@ -32,20 +32,6 @@ std::string cell_of(const std::optional<T>& value) {
   return value ? cell_of(*value) : "-";
 }
 
-// Splits rows into groups with equal values of `key`, in the order in which the groups first appear.
-template <class Key>
-std::vector<Group> grouped(const Group& rows, Key key) {
-  std::vector<Group> groups;
-  for (const Row row : rows) {
-    const auto is_alike = [&](const Group& group) { return std::invoke(key, *group[0]) == std::invoke(key, *row); };
-    if (const auto found = std::ranges::find_if(groups, is_alike); found != groups.end())
-      found->push_back(row);
-    else
-      groups.push_back({row});
-  }
-  return groups;
-}
-
 template <class Value>
 bool differ(const Group& rows, Value SeriesRow::*member) {
   return std::ranges::any_of(rows, [&](Row row) { return row->*member != rows[0]->*member; });
@@ -134,7 +120,7 @@ bool are_compared(const std::vector<Group>& sizes) {
   return std::ranges::any_of(sizes, [](const Group& size) { return size.size() > 1; });
 }
 
-std::vector<Group> kinds_of(const Group& rows) {
+std::vector<Group> kinds_of(const Rows& rows) {
   return grouped(rows, [](const SeriesRow& row) {
     return std::tuple(row.op, row.dtype, row.redop, row.root, row.ranks, row.in_place);
   });
@@ -190,17 +176,13 @@ std::string csv_of(const Group& rows) {
 
 std::string text_of_json(const Rows& rows) { return Json(each(rows, as_json)).dump(1) + "\n"; }
 
-Group pointers(const Rows& rows) {
-  return each(rows, [](const SeriesRow& row) { return &row; });
-}
-
 }  // namespace
 
 std::string print(const Rows& rows, const std::string& format, std::size_t columns) {
   if (format == "json") return text_of_json(rows);
-  if (format == "csv") return csv_of(pointers(rows));
+  if (format == "csv") return csv_of(each(rows, [](const SeriesRow& row) { return &row; }));
   std::string out;
-  for (const Group& kind : kinds_of(pointers(rows)))
+  for (const Group& kind : kinds_of(rows))
     out += fmt::format("{}{}{}\n{}{}", out.empty() ? "" : "\n", format == "md" ? "### " : "", title_of(kind),
                        format == "md" ? "\n" : "", table_of(kind).print(format, columns));
   return out;
@@ -211,7 +193,7 @@ bool shows_ranges(const Rows& rows) {
 }
 
 bool shows_predictions(const Rows& rows) {
-  return std::ranges::any_of(kinds_of(pointers(rows)),
+  return std::ranges::any_of(kinds_of(rows),
                              [](const Group& kind) { return !are_compared(grouped(kind, &SeriesRow::bytes)); });
 }
 
@@ -222,7 +204,7 @@ std::filesystem::path table_file(const std::filesystem::path& folder, const std:
 std::vector<std::filesystem::path> write_tables(const Rows& rows, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::vector<std::filesystem::path> files;
-  for (const Group& collective : grouped(pointers(rows), &SeriesRow::op)) {
+  for (const Group& collective : grouped(rows, &SeriesRow::op)) {
     files.push_back(table_file(folder, name_of(collective[0]->op)));
     write_file(files.back(), csv_of(collective));
   }

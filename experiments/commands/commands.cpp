@@ -6,6 +6,7 @@
 #include <chorale/problem.hpp>
 #include "experiments/common/advice.hpp"
 #include "experiments/common/command.hpp"
+#include "experiments/common/each.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 #include "src/base/text.hpp"
@@ -118,22 +119,14 @@ std::string instead_of(const std::string& name, const std::vector<std::string>& 
 }  // namespace
 
 const CommandRow& find_command(const std::string& name) {
-  std::vector<std::string> names;
-  for (const CommandRow& row : all_commands()) {
+  for (const CommandRow& row : all_commands())
     if (name == row.name) return row;
-    names.emplace_back(row.name);
-  }
+  const std::vector<std::string> names = names_of_rows(all_commands());
   usage_error(fmt::format("unknown command \"{}\"", name), "the commands are " + join(names, ", "), instead_of(name, names));
 }
 
-std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group() {
-  std::vector<std::pair<std::string, std::vector<const CommandRow*>>> groups;
-  for (const CommandRow& row : all_commands()) {
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == row.group; });
-    if (group == groups.end()) group = groups.insert(group, {row.group, {}});
-    group->second.push_back(&row);
-  }
-  return groups;
+std::vector<std::vector<const CommandRow*>> commands_by_group() {
+  return grouped(all_commands(), [](const CommandRow& row) { return std::string_view(row.group); });
 }
 
 std::vector<std::string> names_of_all_commands() {

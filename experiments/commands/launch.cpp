@@ -18,6 +18,7 @@
 #include "experiments/common/command.hpp"
 #include "experiments/launch/control.hpp"
 #include "experiments/launch/supervisor.hpp"
+#include "experiments/train/layout_flags.hpp"
 #include "parallel/layout/layout.hpp"
 #include "src/base/error.hpp"
 #include "src/base/signals.hpp"
@@ -86,9 +87,7 @@ class LaunchCommand final : public Command {
     for (std::size_t i = 0; i < words_.size(); ++i) {
       const bool apart = words_[i] == "--layout" && i + 1 < words_.size();
       if (!apart && !words_[i].starts_with("--layout=")) continue;
-      Layout layout = parse_layout(apart ? words_[i + 1] : words_[i].substr(9), 0);
-      for (std::int64_t& size : layout.sizes) size = std::max<std::int64_t>(size, 1);
-      return layout.ranks();
+      return train::with_least_sizes(parse_layout(apart ? words_[i + 1] : words_[i].substr(9), 0)).ranks();
     }
     usage_error("launch needs a number of ranks", "neither --ranks, --hosts nor a --layout is given",
                 fmt::format("{} launch --ranks 4 -- train …", program()));

@@ -37,8 +37,8 @@ std::string overview() {
   std::string text =
       "example: make run                         # or: mpirun -np 4 build/chorale info\n\n"
       "Chorale: parallel training under MPI, its collectives and their costs.\n\n";
-  for (const auto& [group, rows] : commands_by_group()) {
-    text += group + "\n";
+  for (const auto& rows : commands_by_group()) {
+    text += rows[0]->group + std::string("\n");
     for (const CommandRow* row : rows) text += paragraph(fmt::format("  {:<10} ", row->name), row->about, screen_columns());
     text += "\n";
   }

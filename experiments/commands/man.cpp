@@ -59,7 +59,7 @@ class Man final : public Command {
     fmt::print(".B mpirun \\-n\n.I RANKS\n.B chorale\n.I COMMAND\n.RI [ OPTION \" ...]\"\n");
     fmt::print(".SH COMMANDS\n");
     for (const auto& rows : commands_by_group())
-      for (const CommandRow* row : rows.second)
+      for (const CommandRow* row : rows)
         fmt::print(".SS {}\n{}.\n{}{}", plain(row->name), plain(row->about), example(row->example),
                    options_of(DeclaredCommand(*row).options));
     fmt::print("{}", the_rest);

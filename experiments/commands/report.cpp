@@ -17,6 +17,7 @@
 
 #include "experiments/common/advice.hpp"
 #include "experiments/common/command.hpp"
+#include "experiments/common/parse_number.hpp"
 #include "experiments/report/comparison.hpp"
 #include "experiments/report/conditions.hpp"
 #include "experiments/report/csv_rows.hpp"
@@ -41,11 +42,10 @@ double share_in(const std::string& text) {
   std::string number = trim(text);
   const bool percent = !number.empty() && number.back() == '%';
   if (percent) number = trim(number.substr(0, number.size() - 1));
-  char* end = nullptr;
-  const double value = std::strtod(number.c_str(), &end);
-  if (number.empty() || *end || !(value >= 0 && value < (percent ? INFINITY : 1)))
+  const auto value = parse_number(number);
+  if (!value || !(*value >= 0 && *value < (percent ? INFINITY : 1)))
     usage_error("invalid threshold", fmt::format("--threshold {}", text), "write 5% or 0.05");
-  return percent ? value / 100 : value;
+  return percent ? *value / 100 : *value;
 }
 
 class Report final : public Command {

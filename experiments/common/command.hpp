@@ -46,8 +46,8 @@ struct CommandRow {
 
 const std::vector<CommandRow>& all_commands();
 const CommandRow& find_command(const std::string& name);  // throws a usage error if no command has this name
-// The groups with their rows, in the order in which the groups first appear in the table.
-std::vector<std::pair<std::string, std::vector<const CommandRow*>>> commands_by_group();
+// The rows of each group, in the order in which the groups first appear in the table.
+std::vector<std::vector<const CommandRow*>> commands_by_group();
 
 // The allowed names of CHORALE_ environment variables: the options of all commands, and the variables that DevicePlugin, the
 // guard process and the collectives read.

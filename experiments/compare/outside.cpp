@@ -10,6 +10,7 @@
 #include <regex>
 #include <set>
 
+#include "experiments/common/parse_number.hpp"
 #include "src/base/child_program.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -202,11 +203,10 @@ Measured number_in(const std::string& output, const std::string& pattern) {
                                    found.size(), what, found.back())};
   std::string digits = found[0];
   std::erase_if(digits, [](char c) { return c == ',' || c == '_'; });
-  char* end = nullptr;
-  const double value = std::strtod(digits.c_str(), &end);
-  if (*end || digits.empty() || !std::isfinite(value) || value <= 0)
+  const auto value = parse_number(digits);
+  if (!value || !std::isfinite(*value) || *value <= 0)
     return {.trouble = fmt::format("{} is no positive number of tokens/s", found[0])};
-  return {.tokens_per_s = value, .trouble = ""};
+  return {.tokens_per_s = *value, .trouble = ""};
 }
 
 std::string run_outside(const Repetition& turn, const std::string& pattern, const fs::path& folder,

@@ -7,6 +7,7 @@
 #include "experiments/common/advice.hpp"
 #include "experiments/common/each.hpp"
 #include "experiments/compare/outside.hpp"
+#include "experiments/train/layout_flags.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/plan/room.hpp"
 #include "src/base/error.hpp"
@@ -28,10 +29,7 @@ Prepared fresh(const std::string& name) {
 // Returns the number of ranks of the run's layout; 0 if the run names no layout.
 std::int64_t ranks_of_layout(const SuiteRun& run) {
   const Setting* const word = find(run.settings, "layout");
-  if (!word) return 0;
-  Layout layout = parse_layout(word->text, 0);
-  for (std::int64_t& size : layout.sizes) size = std::max<std::int64_t>(size, 1);
-  return layout.ranks();
+  return word ? train::with_least_sizes(parse_layout(word->text, 0)).ranks() : 0;
 }
 
 // Checks each setting alone, so that all mistakes are found, and then all settings together. If a setting is wrong, the

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "experiments/common/each.hpp"
+#include "experiments/common/parse_number.hpp"
 #include "experiments/report/training.hpp"
 #include "src/base/text.hpp"
 
@@ -76,15 +77,10 @@ std::string column_of(const std::string& setting) {
 
 // Parses the strings as numbers. An empty string is NaN. Returns an empty vector if any other string is not a number.
 std::vector<double> numbers_in(const std::vector<std::string>& texts) {
-  std::vector<double> numbers;
-  bool is_any = false;
-  for (const std::string& text : texts) {
-    char* end = nullptr;
-    numbers.push_back(text.empty() ? none : std::strtod(text.c_str(), &end));
-    if (end && *end) return {};
-    is_any |= !text.empty();
-  }
-  return is_any ? numbers : std::vector<double>{};
+  const auto is_other = [](const std::string& text) { return !text.empty() && !parse_number(text); };
+  const bool are_all_empty = std::ranges::all_of(texts, &std::string::empty);
+  if (are_all_empty || std::ranges::any_of(texts, is_other)) return {};
+  return each(texts, [](const std::string& text) { return parse_number(text).value_or(none); });
 }
 
 }  // namespace

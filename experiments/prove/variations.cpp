@@ -44,58 +44,52 @@ std::vector<Variation> of_algorithms(const ByAxis& backends) {
                                [&](const Backend& row) { return row.has_native && choice.second == row.name; });
   };
   if (std::ranges::all_of(backends, has_native)) names.emplace_back("native");
-  std::vector<Variation> all;
-  for (const std::string& name : names)
-    all.push_back(always(fmt::format("algorithm {}", name), [name](Case& row) { row.algorithms = {{"", name}}; }));
-  return all;
+  return each(names, [](const std::string& name) {
+    return always(fmt::format("algorithm {}", name), [name](Case& row) { row.algorithms = {{"", name}}; });
+  });
 }
 
 std::vector<Variation> of_buckets() {
-  std::vector<Variation> all;
-  for (const std::int64_t bytes : {1 << 10, 64 << 10, 1 << 20})
-    all.push_back(always(fmt::format("bucket {}", human_bytes(bytes)),
-                         [bytes](Case& row) { row.options.replicas.bucket_bytes = bytes; }));
-  return all;
+  return each(std::vector<std::int64_t>{1 << 10, 64 << 10, 1 << 20}, [](std::int64_t bytes) {
+    return always(fmt::format("bucket {}", human_bytes(bytes)),
+                  [bytes](Case& row) { row.options.replicas.bucket_bytes = bytes; });
+  });
 }
 
 std::vector<Variation> of_micro_batches() {
-  std::vector<Variation> all;
-  for (const std::int64_t size : {1, 2, 4})
-    all.push_back(always(fmt::format("micro-batch {}", size), [size](Case& row) { row.options.batch.micro = size; }));
-  return all;
+  return each(std::vector<std::int64_t>{1, 2, 4}, [](std::int64_t size) {
+    return always(fmt::format("micro-batch {}", size), [size](Case& row) { row.options.batch.micro = size; });
+  });
 }
 
 std::vector<Variation> of_schedules() {
-  std::vector<Variation> all;
-  for (const PipelineAlgorithm& schedule : all_pipeline_schedules())
-    all.push_back({fmt::format("schedule {}", schedule.name), [&schedule](Case& row) {
-                     row.layout.schedule = &schedule;
-                     row.layout.chunks = schedule.least_chunks;
-                     return row.layout.stages() > 1;
-                   }});
-  return all;
+  return each(all_pipeline_schedules(), [](const PipelineAlgorithm& schedule) {
+    return Variation{fmt::format("schedule {}", schedule.name), [&schedule](Case& row) {
+                       row.layout.schedule = &schedule;
+                       row.layout.chunks = schedule.least_chunks;
+                       return row.layout.stages() > 1;
+                     }};
+  });
 }
 
 // One variation for each order of all axes. If a layout has fewer axes, several variations can give the same order.
 std::vector<Variation> of_orders() {
   Layout whole;
   whole.sizes.fill(0);  // unknown sizes: every axis can have several ranks
-  std::vector<Variation> all;
-  for (const AxisOrder& order : orders_of(whole))
-    all.push_back({fmt::format("order {}", join(order, ",")), [order](Case& row) {
-                     const Layout before = row.layout;
-                     row.layout.order = order;
-                     return row.layout != before;
-                   }});
-  return all;
+  return each(orders_of(whole), [](const AxisOrder& order) {
+    return Variation{fmt::format("order {}", join(order, ",")), [order](Case& row) {
+                       const Layout before = row.layout;
+                       row.layout.order = order;
+                       return row.layout != before;
+                     }};
+  });
 }
 
 std::vector<Variation> of_recomputing() {
-  std::vector<Variation> all;
-  for (const std::string& name : all_names<Recompute>())
-    all.push_back(always(fmt::format("recompute {}", name),
-                         [way = named<Recompute>(name)](Case& row) { row.options.recompute = way; }));
-  return all;
+  return each(all_names<Recompute>(), [](const std::string& name) {
+    return always(fmt::format("recompute {}", name),
+                  [way = named<Recompute>(name)](Case& row) { row.options.recompute = way; });
+  });
 }
 
 // Variations with shards in a file: each kind of shard alone, then all kinds that the layout has. A further variation stores
@@ -157,33 +151,28 @@ std::vector<Variation> of_contexts() {
 }
 
 std::vector<Variation> of_documents() {
-  std::vector<Variation> all;
-  for (const bool few_labels : {false, true})
-    all.push_back(always(few_labels ? "documents, few labels" : "documents", [few_labels](Case& row) {
+  const auto variation = [](bool few_labels) {
+    return always(few_labels ? "documents, few labels" : "documents", [few_labels](Case& row) {
       pack(row);
       row.few_labels = few_labels;
-    }));
-  return all;
+    });
+  };
+  return {variation(false), variation(true)};
 }
 
 std::vector<Variation> of_routings() {
-  std::vector<Variation> all;
-  const auto add = [&](const char* name, std::optional<ForcedRouting> routing) {
-    all.push_back(
-        always(fmt::format("routing {}", name), [routing](Case& row) { row.options.shape.experts.routing = routing; }));
-  };
-  add(learned_routing, {});
-  for (const auto routing : {ForcedRouting::balanced, ForcedRouting::uniform, ForcedRouting::zipf, ForcedRouting::one})
-    add(name_of(routing), routing);
-  return all;
+  using enum ForcedRouting;
+  return each(std::vector<std::optional<ForcedRouting>>{{}, balanced, uniform, zipf, one}, [](const auto& routing) {
+    return always(fmt::format("routing {}", routing ? name_of(*routing) : learned_routing),
+                  [routing](Case& row) { row.options.shape.experts.routing = routing; });
+  });
 }
 
 std::vector<Variation> of_capacities() {
-  std::vector<Variation> all;
-  for (const double factor : {0.0, 0.75})
-    all.push_back(always(factor == 0 ? "no capacity" : fmt::format("capacity {}", factor),
-                         [factor](Case& row) { row.options.shape.experts.capacity = factor; }));
-  return all;
+  const auto variation = [](const std::string& words, double factor) {
+    return always(words, [factor](Case& row) { row.options.shape.experts.capacity = factor; });
+  };
+  return {variation("no capacity", 0), variation("capacity 0.75", 0.75)};
 }
 
 // In the last two variations, the balance is computed over complete steps.

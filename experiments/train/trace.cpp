@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "experiments/common/parse_number.hpp"
 #include "experiments/train/chrome_trace.hpp"
 #include "src/base/mpi.hpp"
 #include "src/base/text.hpp"
@@ -80,34 +80,24 @@ struct CommRow {
   }
 };
 
-// The distinct strings of a column, numbered in order of appearance. The record stores the numbers.
-class Words {
- public:
-  std::uint8_t number(const std::string& word) {
-    const auto known = std::find(all_.begin(), all_.end(), word);
-    const auto place = known - all_.begin();
-    if (known == all_.end()) all_.push_back(word);
-    return static_cast<std::uint8_t>(place);
-  }
-  const std::vector<std::string>& all() const { return all_; }
-
- private:
-  std::vector<std::string> all_;
-};
-
 void record_calls(Recorder& recorder, const std::vector<RankTrace>& traces) {
-  std::map<std::string, Words> words;  // the key is the name of the column
+  std::map<std::string, std::vector<std::string>> words;  // the distinct strings of each column, in order of appearance
+  const auto number = [&](const char* column, const std::string& word) {
+    std::vector<std::string>& known = words[column];
+    const auto place = std::ranges::find(known, word) - known.begin();
+    if (place == std::ssize(known)) known.push_back(word);
+    return static_cast<std::uint8_t>(place);
+  };
   std::vector<CommRow> rows;
   for (std::size_t rank = 0; rank < traces.size(); ++rank)
     for (std::int64_t seq = 0; const Trace::Call& call : traces[rank].calls)
-      rows.push_back({static_cast<std::int64_t>(rank), seq++, call.step, words["axis"].number(call.axis),
-                      words["op"].number(call.operation), words["algorithm"].number(call.algorithm),
-                      words["backend"].number(call.backend), words["dtype"].number(call.dtype), call.bytes, call.begins,
-                      call.ends - call.begins, call.exposed()});
+      rows.push_back({static_cast<std::int64_t>(rank), seq++, call.step, number("axis", call.axis),
+                      number("op", call.operation), number("algorithm", call.algorithm), number("backend", call.backend),
+                      number("dtype", call.dtype), call.bytes, call.begins, call.ends - call.begins, call.exposed()});
   if (rows.empty()) return;
   TableSpec spec = table_of<CommRow>({.group = "comm", .rows = "call"});
   for (Column& column : spec.columns)
-    if (const auto found = words.find(column.name); found != words.end()) column.labels = found->second.all();
+    if (const auto found = words.find(column.name); found != words.end()) column.labels = found->second;
   Table& table = recorder.table(spec);
   for (const CommRow& row : rows) recorder.append(table, row);
 }
@@ -122,14 +112,13 @@ std::string with_colon(const std::string& text) {
 }
 
 std::int64_t step_in(const std::string& word, const std::string& text) {
-  std::int64_t step = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), step);
-  if (error != std::errc() || end != word.data() + word.size() || step < 1)
+  const auto step = parse_integer<std::int64_t>(word);
+  if (!step || *step < 1)
     usage_error(fmt::format("\"{}\" is not a range of steps to trace", escape_control(text)),
                 fmt::format("\"{}\" is not a step; steps are numbered from 1", escape_control(word)),
                 with_colon(text).empty() ? "give the first and the last step, as in --trace-steps 10:13, or one step"
                                          : fmt::format("did you mean --trace-steps {}?", with_colon(text)));
-  return step;
+  return *step;
 }
 
 }  // namespace
