@@ -11,7 +11,7 @@ LaunchRecord::LaunchRecord(const std::filesystem::path& parent, const Session& s
       recorder_(folder_, facts_of(session, folder_.filename().string(), hosts), session.clock),
       train_(train::table_of_steps(recorder_)),
       eval_(recorder_.table<train::EvalRow>({.group = "eval", .rows = "step", .live = true})),
-      events_(recorder_.table<EventRow>({.group = "events", .rows = "event", .live = true})) {}
+      events_(recorder_.table<LaunchEvent>({.group = "events", .rows = "event", .live = true})) {}
 
 void LaunchRecord::describe(const std::string& layout, std::int64_t ranks, std::int64_t steps, const std::string& toml) {
   recorder_.text("/", "layout", layout);
@@ -28,7 +28,7 @@ void LaunchRecord::step(const train::TrainRow& row) {
 
 void LaunchRecord::evaluation(const train::EvalRow& row) { recorder_.append(eval_, row); }
 
-void LaunchRecord::event(const EventRow& row) {
+void LaunchRecord::event(const LaunchEvent& row) {
   recorder_.append(events_, row);
   recorder_.flush();
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "experiments/common/advice.hpp"
+#include "experiments/common/each.hpp"
 #include "experiments/launch/ends.hpp"
 #include "parallel/state/checkpoint_sets.hpp"
 #include "src/base/available_memory.hpp"
@@ -27,6 +28,10 @@ constexpr double silent_starts = 10;  // how many time limits of a wait a start 
 std::vector<std::pair<std::string, int>> hosts_of(const Request& request) {
   if (!request.hosts.empty()) return request.hosts;
   return {{host_name(), static_cast<int>(request.slots)}};
+}
+
+std::vector<std::string> hosts_with_ranks(const Slots& slots) {
+  return each(slots.hosts_of_ranks().hosts, [](const auto& host) { return host.first; });
 }
 
 }  // namespace
@@ -124,9 +129,7 @@ std::int64_t Supervisor::saved_step(const std::vector<std::string>& hosts) {
 void Supervisor::assign(std::int64_t ranks) {
   const auto reached = [&](bool spread) {
     slots_.assign(static_cast<int>(ranks), now(), spread);
-    std::vector<std::string> hosts;
-    for (const auto& [host, count] : slots_.hosts_of_ranks().hosts) hosts.push_back(host);
-    return saved_step(hosts);
+    return saved_step(hosts_with_ranks(slots_));
   };
   const std::int64_t compact = reached(false);
   if (!request_.hosts.empty() && reached(true) <= compact) reached(false);
@@ -151,9 +154,7 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
     write_file(record_.folder() / "hosts", where.host_file());
     setenv("SLURM_HOSTFILE", (record_.folder() / "hosts").c_str(), 1);
   }
-  std::vector<std::string> hosts;
-  for (const auto& [host, count] : slots_.hosts_of_ranks().hosts) hosts.push_back(host);
-  const std::int64_t saved = saved_step(hosts);
+  const std::int64_t saved = saved_step(hosts_with_ranks(slots_));
   event_.to_layout = layout.layout;
   log_.info("launch: start {} on {}, {} of {} slots{} ({})", starts_, layout.layout, layout.ranks, slots_.size(),
             saved >= 0 ? fmt::format(", from step {}", saved) : "", chosen.why);

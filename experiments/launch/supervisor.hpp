@@ -118,7 +118,7 @@ class Supervisor {
   std::size_t live_at_start_ = 0;
   double restart_seconds_ = 5;  // what a restart costs, from the latest one
   bool wants_end_ = false, is_resizing_ = false;
-  EventRow event_;       // the event whose times are not all known yet
+  LaunchEvent event_;    // the event whose times are not all known yet
   double ended_at_ = 0;  // when the launcher of the latest start had ended
   bool has_event_ = false;
 };

@@ -21,8 +21,8 @@ namespace {
 std::string text_of(const std::vector<LaunchEvent>& events, std::size_t shown, std::size_t columns) {
   TextTable table({"time", "step", "event", "layout", "lost steps", "recovery"});
   for (auto event = events.end() - static_cast<std::ptrdiff_t>(shown); event != events.end(); ++event)
-    table.add({event->t > 0 ? human_seconds(event->t) : "0 s", fmt::format("{:.0f}", event->step), event->name(),
-               event->change(), event->is_interruption() ? fmt::format("{:.0f}", event->lost_steps) : "-",
+    table.add({event->t > 0 ? human_seconds(event->t) : "0 s", std::to_string(event->step), event->name(), event->change(),
+               event->is_interruption() ? std::to_string(event->lost_steps) : "-",
                quantity(event->seconds_to_step(), Unit::seconds)});
   const std::size_t left_out = events.size() - shown;
   return "\n" + table.print("text", columns) +
@@ -40,7 +40,7 @@ std::string layouts_in_words(const RecordedRun& run) {
     periods.erase(periods.begin() + 1, periods.end() - 1);
   }
   for (std::size_t i = 1; i < periods.size(); ++i)
-    words += fmt::format(", {} after step {:.0f}", periods[i].layout, periods[i].after_step);
+    words += fmt::format(", {} after step {}", periods[i].layout, periods[i].after_step);
   return words;
 }
 
@@ -48,8 +48,8 @@ std::string restarts_of(const RecordedRun& run, std::size_t columns) {
   const std::vector<LaunchEvent> events = launch_events_of(run);
   if (std::ranges::none_of(events, &LaunchEvent::is_interruption)) return "";
   std::string words = restarts_in_words(events);
-  if (const double lost = lost_steps_of(events); lost > 0)
-    words += fmt::format("; {:.0f} step{} done again", lost, lost == 1 ? " was" : "s were");
+  if (const std::int64_t lost = lost_steps_of(events); lost > 0)
+    words += fmt::format("; {} step{} done again", lost, lost == 1 ? " was" : "s were");
   if (const double seconds = standstill_of(events); seconds > 0)
     words += fmt::format("; {} of {} passed without a new step", human_seconds(seconds), human_seconds(events.back().t));
   return fact("restarts", words, columns);

@@ -8,14 +8,18 @@
 // Runs with the same label (labels.hpp) are repetitions of each other. If the metric is the loss, runs that differ only in
 // their seed are repetitions too (metric.hpp).
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "experiments/common/parse_number.hpp"
 #include "experiments/report/metric.hpp"
 #include "src/record/reader.hpp"
+#include "src/record/table.hpp"
 
 namespace chorale::report {
 
@@ -49,6 +53,28 @@ class RecordGroup {
   std::shared_ptr<const Variables> variables_ = std::make_shared<const Variables>();  // shared by copies
   std::int64_t warm_up_ = by_rule;
 };
+
+// The rows of a table. A column that the record lacks, and a cell that its type does not allow, leave the row's default.
+template <class Row>
+std::vector<Row> rows_of(const RecordGroup& group) {
+  std::vector<Row> rows;
+  each_column<Row>([&](const auto& field) {
+    using Value = std::remove_cvref_t<decltype(std::declval<Row&>().*field.member)>;
+    const std::vector<std::string> cells = group.words(field.column.name);
+    if (rows.empty()) rows.resize(cells.size());
+    for (std::size_t i = 0; i < std::min(rows.size(), cells.size()); ++i) {
+      Value& value = rows[i].*field.member;
+      if constexpr (std::is_same_v<Value, std::string>)
+        value = cells[i];
+      else if (const std::size_t label = label_of(field.column, cells[i]); label < field.column.labels.size())
+        value = static_cast<Value>(label);
+      else if (const auto number = parse_number(cells[i]);
+               number && (std::isfinite(*number) || std::is_same_v<Value, double>))
+        value = static_cast<Value>(*number);
+    }
+  });
+  return rows;
+}
 
 struct RecordSource {
   Reader reader;

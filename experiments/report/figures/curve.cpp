@@ -103,7 +103,7 @@ Line interruptions_of(const std::vector<Curve>& curves, Along along) {
       const std::map<double, double> places = places_of(*run, along);
       for (const LaunchEvent& event : launch_events_of(*run)) {
         if (!event.is_interruption()) continue;
-        const auto next = places.upper_bound(event.step);
+        const auto next = places.upper_bound(static_cast<double>(event.step));
         const double place = next == places.begin() ? 0 : std::prev(next)->second;
         const std::string name = event.name() + (event.change().empty() ? "" : ", " + event.change());
         line.points.push_back({.x = along == Along::seconds ? event.t : place,

@@ -28,7 +28,8 @@ const std::vector<std::string>& parts() {
 }
 
 std::vector<double> parts_of(const LaunchEvent& event) {
-  std::vector<double> seconds{event.detect, event.end, event.choose, event.start, event.first_step - event.start};
+  std::vector<double> seconds{event.detect_s, event.end_s, event.choose_s, event.start_s,
+                              event.first_step_s - event.start_s};
   for (double& part : seconds) part = std::isfinite(part) ? std::max(0.0, part) : absent_time;
   return seconds;
 }
@@ -40,8 +41,8 @@ std::vector<Bar> bars_of(const std::vector<LaunchOfPage>& launches) {
   for (const LaunchOfPage& launch : launches)
     for (const LaunchEvent& event : launch.events)
       if (event.is_restart())
-        bars.push_back({.name = fmt::format("{}step {:.0f}, {}", launches.size() > 1 ? launch.run->label + ", " : "",
-                                            event.step, event.name()),
+        bars.push_back({.name = fmt::format("{}step {}, {}", launches.size() > 1 ? launch.run->label + ", " : "", event.step,
+                                            event.name()),
                         .parts = parts_of(event)});
   return bars;
 }
@@ -75,11 +76,10 @@ TextTable table_of(const std::vector<LaunchOfPage>& launches) {
   TextTable table(columns);
   for (const LaunchOfPage& launch : launches)
     for (const LaunchEvent& event : launch.events) {
-      std::vector<std::string> cells{event.t > 0 ? human_seconds(event.t) : "0 s", fmt::format("{:.0f}", event.step),
-                                     event.name(), event.change(),
-                                     event.is_interruption() ? fmt::format("{:.0f}", event.lost_steps) : "-"};
-      for (const double seconds : {event.seconds_to_step(), event.detect, event.end, event.choose, event.start, event.load,
-                                   event.first_step - event.start})
+      std::vector<std::string> cells{event.t > 0 ? human_seconds(event.t) : "0 s", std::to_string(event.step), event.name(),
+                                     event.change(), event.is_interruption() ? std::to_string(event.lost_steps) : "-"};
+      for (const double seconds : {event.seconds_to_step(), event.detect_s, event.end_s, event.choose_s, event.start_s,
+                                   event.load_s, event.first_step_s - event.start_s})
         cells.push_back(quantity(seconds, Unit::seconds));
       for (const std::string& text : {event.host, event.source == "none" ? std::string() : event.source, event.why})
         cells.push_back(text.empty() ? "-" : text);
@@ -99,8 +99,8 @@ std::string finding_of(const std::vector<LaunchOfPage>& launches, const std::vec
     seconds += launch.events.back().t;
   }
   std::string words = "Restarts: " + restarts_in_words(all) + ".";
-  if (const double lost = lost_steps_of(all); lost > 0)
-    words += fmt::format(" {:.0f} step{} done again.", lost, lost == 1 ? " was" : "s were");
+  if (const std::int64_t lost = lost_steps_of(all); lost > 0)
+    words += fmt::format(" {} step{} done again.", lost, lost == 1 ? " was" : "s were");
   std::vector<double> of_parts(parts().size());
   for (const Bar& bar : bars)
     for (std::size_t part = 0; part < of_parts.size(); ++part) of_parts[part] += bar.parts[part];

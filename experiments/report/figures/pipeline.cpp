@@ -3,7 +3,6 @@
 // the ideal step, a stage waits only if the order of passes requires it. If a run was repeated, the table has the medians,
 // and the picture shows the repetition with the median step time. `idle` is a share of the last step; `bubble` in the table
 // of the runs is the share of all steps.
-#include "experiments/common/each.hpp"
 #include "parallel/pipeline/check.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include <set>
 #include <span>
 
+#include "experiments/common/each.hpp"
 #include "experiments/report/blocks.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/train/gantt.hpp"
@@ -25,29 +25,16 @@ namespace {
 
 constexpr std::size_t most_drawn = 4;
 
-std::int64_t whole(double value) { return std::isfinite(value) ? static_cast<std::int64_t>(value) : 0; }
-
-Pass pass_named(const std::string& word) {
-  const auto found = std::find(std::begin(pass_names), std::end(pass_names), word);
-  return found == std::end(pass_names) ? Pass::forward : static_cast<Pass>(found - std::begin(pass_names));
-}
-
 // Shows only the first rank of each stage, because all ranks of a stage execute the same passes.
 PipelineTimeline measured_by(const RecordGroup& group) {
-  const auto ranks = group.numbers("rank"), stages = group.numbers("stage"), micro_batches = group.numbers("micro_batch"),
-             chunks = group.numbers("chunk"), starts = group.numbers("t_start"), ends = group.numbers("t_end");
-  const auto kinds = group.words("kind");
   PipelineTimeline timeline;
-  std::map<std::int64_t, double> shown;
-  const std::size_t rows =
-      std::min({ranks.size(), stages.size(), micro_batches.size(), chunks.size(), starts.size(), ends.size(), kinds.size()});
-  for (std::size_t i = 0; i < rows; ++i) {
-    const std::int64_t stage = whole(stages[i]);
-    if (shown.emplace(stage, ranks[i]).first->second != ranks[i]) continue;
+  std::map<std::int64_t, std::int64_t> shown;  // the rank that is shown of each stage
+  for (const auto& row : rows_of<train::PipelineRow>(group)) {
+    if (shown.emplace(row.stage, row.rank).first->second != row.rank) continue;
     timeline.events.push_back(
-        {stage, {pass_named(kinds[i]), whole(micro_batches[i]), whole(chunks[i])}, starts[i], ends[i]});
-    timeline.stages = std::max(timeline.stages, stage + 1);
-    timeline.chunks = std::max(timeline.chunks, whole(chunks[i]) + 1);
+        {row.stage, {static_cast<Pass>(row.kind), row.micro_batch, row.chunk}, row.t_start, row.t_end});
+    timeline.stages = std::max(timeline.stages, row.stage + 1);
+    timeline.chunks = std::max(timeline.chunks, row.chunk + 1);
   }
   const double begin = timeline.events.empty() ? 0 : timeline.begins();
   for (PipelineEvent& event : timeline.events) {
@@ -67,14 +54,13 @@ const Placement* placement_of(const std::string& layout) {
 // The schedule that the run executed, reconstructed from the order of each stage's events.
 PipelineSchedule schedule_of(const PipelineTimeline& timeline, const Placement* placement) {
   std::vector<PipelineEvent> events = timeline.events;
-  std::sort(events.begin(), events.end(),
-            [](const PipelineEvent& a, const PipelineEvent& b) { return a.begins < b.begins; });
+  std::ranges::sort(events, {}, &PipelineEvent::begins);
   PipelineShape shape{timeline.stages, 1, timeline.chunks, placement};
   for (const PipelineEvent& event : events)
     shape.micro_batches = std::max(shape.micro_batches, event.action.micro_batch + 1);
   PipelineSchedule schedule(shape);
-  schedule.splits = std::any_of(events.begin(), events.end(),
-                                [](const PipelineEvent& event) { return event.action.kind == Pass::weights; });
+  schedule.splits =
+      std::ranges::any_of(events, [](const PipelineEvent& event) { return event.action.kind == Pass::weights; });
   for (const PipelineEvent& event : events)
     schedule.actions.at(static_cast<std::size_t>(event.stage)).push_back(event.action);
   return schedule;
