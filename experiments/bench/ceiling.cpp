@@ -15,8 +15,15 @@ Ceiling::Ceiling(const Communicator& world, const Buffers& buffers) : buffers_(b
   reach_ = &transport->reach();
   const auto mine = static_cast<std::int64_t>(reach_->locate(buffers.input(0)));
   inputs_ = each(transport->exchange(mine), [](std::int64_t location) { return static_cast<mapped::Location>(location); });
-  const bool all_mapped = std::ranges::all_of(inputs_, [](mapped::Location at) { return at & mapped::is_mapped; });
-  if (!all_mapped && !reach_->has_kernel_copies()) inputs_.clear();
+  if (!all_mapped() && !reach_->has_kernel_copies()) inputs_.clear();
+}
+
+bool Ceiling::all_mapped() const {
+  return std::ranges::all_of(inputs_, [](mapped::Location input) { return input & mapped::is_mapped; });
+}
+
+mapped::Location Ceiling::location(const Spot& spot) const {
+  return inputs_[index(spot.rank)] + static_cast<mapped::Location>(spot.offset);
 }
 
 bool Ceiling::exists(const BenchCase& row) const {
@@ -46,9 +53,9 @@ void Ceiling::copy(const Spot& into, const Spot& from, std::int64_t bytes) const
   if (to && source)
     std::memcpy(to, source, index(bytes));
   else if (to)
-    reach_->read(from.rank, inputs_[index(from.rank)] + static_cast<mapped::Location>(from.offset), to, bytes);
+    reach_->read(from.rank, location(from), to, bytes);
   else
-    reach_->write(into.rank, inputs_[index(into.rank)] + static_cast<mapped::Location>(into.offset), source, bytes);
+    reach_->write(into.rank, location(into), source, bytes);
 }
 
 // Sums in one pass if all data are mapped, and otherwise in segments, as a MappedOperation does.
@@ -57,57 +64,52 @@ void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
   const Blocks blocks = Blocks::even(row.count, row.ranks);
   const std::int64_t home = blocks.first(rank_) * size_of(row.dtype), bytes = blocks.count(rank_) * size_of(row.dtype);
   std::vector<Spot> from, into;
-  const auto at = [&](Spot spot, std::int64_t offset) { return Spot{spot.rank, spot.offset + offset}; };
-  for (int r = 0; r < row.ranks; ++r) from.push_back(at(input(r, call), home));
+  for (int r = 0; r < row.ranks; ++r) from.push_back(input(r, call).at(home));
   if (row.what == Collective::reduce_scatter)
-    into.push_back(at(output(row, rank_, call), row.in_place ? home : 0));
+    into.push_back(output(row, rank_, call).at(row.in_place ? home : 0));
   else if (row.what == Collective::reduce)
-    into.push_back(at(output(row, row.root, call), home));
+    into.push_back(output(row, row.root, call).at(home));
   else
-    for (int r = 0; r < row.ranks; ++r) into.push_back(at(output(row, r, call), home));
-  const bool all_mapped =
-      std::ranges::all_of(inputs_, [](mapped::Location location) { return location & mapped::is_mapped; });
-  if (!all_mapped) room_.resize(index(segment) * (from.size() + 1));
+    for (int r = 0; r < row.ranks; ++r) into.push_back(output(row, r, call).at(home));
+  const bool in_segments = !all_mapped();
+  if (in_segments) room_.resize(index(segment) * (from.size() + 1));
   const Redop op = row.op == Redop::avg ? Redop::sum : row.op;
-  for (std::int64_t first = 0; first < bytes; first += all_mapped ? bytes : segment) {
-    const std::int64_t here = all_mapped ? bytes : std::min(segment, bytes - first);
+  for (std::int64_t first = 0; first < bytes; first += in_segments ? segment : bytes) {
+    const std::int64_t here = in_segments ? std::min(segment, bytes - first) : bytes;
     std::vector<const void*> sources;
     std::vector<void*> targets;
     for (std::size_t r = 0; r < from.size(); ++r) {
-      const Spot addend = at(from[r], first);
+      const Spot addend = from[r].at(first);
       std::byte* source = mapped(addend);
       if (!source) {
         source = room_.data() + r * index(segment);
-        reach_->read(addend.rank, inputs_[r] + static_cast<mapped::Location>(addend.offset), source, here);
+        reach_->read(addend.rank, location(addend), source, here);
       }
       sources.push_back(source);
     }
     for (const Spot& target : into)
-      if (std::byte* const place = mapped(at(target, first))) targets.push_back(place);
+      if (std::byte* const place = mapped(target.at(first))) targets.push_back(place);
     if (targets.empty()) targets.push_back(room_.data() + from.size() * index(segment));
     reduce(op, row.dtype, std::span<void* const>(targets), std::span<const void* const>(sources), here / size_of(row.dtype));
     for (const Spot& target : into)
-      if (!mapped(target))
-        reach_->write(target.rank, inputs_[index(target.rank)] + static_cast<mapped::Location>(target.offset + first),
-                      targets[0], here);
+      if (!mapped(target)) reach_->write(target.rank, location(target.at(first)), targets[0], here);
   }
 }
 
 void Ceiling::run(const BenchCase& row, std::int64_t call) const {
   const std::int64_t bytes = row.bytes(), block = bytes / row.ranks, home = rank_ * block;
-  const auto part = [](Spot spot, std::int64_t offset) { return Spot{spot.rank, spot.offset + offset}; };
   switch (row.what) {
     case Collective::broadcast:
       if (rank_ != row.root) copy(input(rank_, call), input(row.root, call), bytes);
       return;
-    case Collective::scatter: return copy(output(row, rank_, call), part(input(row.root, call), home), block);
-    case Collective::gather: return copy(part(output(row, row.root, call), home), input(rank_, call), block);
+    case Collective::scatter: return copy(output(row, rank_, call), input(row.root, call).at(home), block);
+    case Collective::gather: return copy(output(row, row.root, call).at(home), input(rank_, call), block);
     case Collective::all_gather:
       for (int r = 0; r < row.ranks; ++r)
-        copy(part(output(row, rank_, call), r * block), part(input(r, call), row.in_place ? r * block : 0), block);
+        copy(output(row, rank_, call).at(r * block), input(r, call).at(row.in_place ? r * block : 0), block);
       return;
     case Collective::all_to_all:
-      for (int r = 0; r < row.ranks; ++r) copy(part(output(row, rank_, call), r * block), part(input(r, call), home), block);
+      for (int r = 0; r < row.ranks; ++r) copy(output(row, rank_, call).at(r * block), input(r, call).at(home), block);
       return;
     default: return sum(row, call);
   }

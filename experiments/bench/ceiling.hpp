@@ -31,10 +31,13 @@ class Ceiling {
   struct Spot {  // bytes in the memory of a rank
     int rank;
     std::int64_t offset;  // from the rank's first input
+    Spot at(std::int64_t bytes) const { return {rank, offset + bytes}; }
   };
   Spot input(int rank, std::int64_t call) const;
   Spot output(const BenchCase& row, int rank, std::int64_t call) const;
   std::byte* mapped(const Spot& spot) const;  // null if this process cannot access it
+  mapped::Location location(const Spot& spot) const;
+  bool all_mapped() const;
   void copy(const Spot& into, const Spot& from, std::int64_t bytes) const;
   void sum(const BenchCase& row, std::int64_t call) const;
 
