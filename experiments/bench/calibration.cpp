@@ -244,8 +244,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
   bool complete = !outcome.stopped;
   runtime.now("the fit of the prices");
   if (speaks && complete) {
-    Progress progress("fit", static_cast<std::int64_t>(sweep.backends.size()), session.clock,
-                      Progress::screen_at(session.log_level));
+    Progress progress = session.progress("fit", std::ssize(sweep.backends));
     for (std::size_t b = 0; b < sweep.backends.size() && complete; ++b) {
       std::vector<Series> own;
       for (const Series& series : outcome.series)

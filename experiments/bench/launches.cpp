@@ -224,7 +224,7 @@ void Launches::take_turns(Session& session, std::vector<Contestant>& contestants
   std::mt19937_64 random(static_cast<std::uint64_t>(seed_));
   const std::int64_t all = launches_ * std::ssize(contestants);
   std::int64_t done = 0;
-  Progress progress("bench", all, session.clock, Progress::screen_at(session.log_level));
+  Progress progress = session.progress("bench", all);
   const double began = session.clock.seconds();
   for (std::int64_t launch = 0; launch < launches_; ++launch) {
     const auto order = static_cast<std::int64_t>(random() >> 32) + 1;  // both programs measure the cases in the same order

@@ -42,7 +42,7 @@ class BenchSimulation {
     const CaseGrid grid = make_grid(sweep_.wanted, stage_);
     for (const std::string& line : grid.skipped) fmt::print(stderr, "skipped: {}\n", line);
     Outcome outcome{{}, std::ssize(grid.cases)};
-    Progress progress("bench " + stage_.backend, outcome.rows, session.clock, Progress::screen_at(session.log_level));
+    Progress progress = session.progress("bench " + stage_.backend, outcome.rows);
     for (const BenchCase& row : grid.cases) {
       progress.update(std::ssize(outcome.series),
                       fmt::format("{} {} {}", name_of(row.what), row.algorithm, human_bytes(row.bytes())));

@@ -13,29 +13,11 @@
 
 namespace chorale {
 
-std::unique_ptr<Command> make_bench();
-std::unique_ptr<Command> make_completion();
-std::unique_ptr<Command> make_compare();
-std::unique_ptr<Command> make_data();
-std::unique_ptr<Command> make_explain();
-std::unique_ptr<Command> make_export();
-std::unique_ptr<Command> make_generate();
-std::unique_ptr<Command> make_info();
-std::unique_ptr<Command> make_keep();
-std::unique_ptr<Command> make_kernels();
-std::unique_ptr<Command> make_launch();
-std::unique_ptr<Command> make_man();
-std::unique_ptr<Command> make_plan();
-std::unique_ptr<Command> make_prove();
-std::unique_ptr<Command> make_report();
-std::unique_ptr<Command> make_resize();
-std::unique_ptr<Command> make_show();
-std::unique_ptr<Command> make_train();
-std::unique_ptr<Command> make_tune();
-std::unique_ptr<Command> make_verify();
-std::unique_ptr<Command> make_watch();
+MakeCommand make_bench, make_completion, make_compare, make_data, make_explain, make_export, make_generate, make_info,
+    make_keep, make_kernels, make_launch, make_man, make_plan, make_prove, make_report, make_resize, make_show, make_train,
+    make_tune, make_verify, make_watch;
 
-// To add a subcommand, add a file to this folder and a line here.
+// To add a subcommand, add a file to this folder, its function above, and a line here.
 const std::vector<CommandRow>& all_commands() {
   static const std::vector<CommandRow> table{
       {"bench", "time collectives, and check every element", "build/chorale bench all_reduce --backend threads -e 64K", true,

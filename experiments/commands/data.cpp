@@ -89,8 +89,7 @@ class Data final : public Command {
     const std::string_view text = text_of(file);
     std::vector<std::int32_t> tokens;
     {
-      Progress progress("tokenize, bytes", static_cast<std::int64_t>(text.size()), session.clock,
-                        Progress::screen_at(session.log_level));
+      Progress progress = session.progress("tokenize, bytes", std::ssize(text));
       tokens = tokenizer.encode(text, [&](std::size_t done) { progress.update(static_cast<std::int64_t>(done)); });
     }
     tokens.insert(tokens.begin(), tokenizer.opening().begin(), tokenizer.opening().end());
@@ -103,7 +102,7 @@ class Data final : public Command {
     const MappedFile file(words_[1]);
     Tokenizer tokenizer;
     {
-      Progress progress("train-bpe, merges", vocabulary_ - 256, session.clock, Progress::screen_at(session.log_level));
+      Progress progress = session.progress("train-bpe, merges", vocabulary_ - 256);
       tokenizer = train_bpe(text_of(file), vocabulary_, [&](std::int64_t done) { progress.update(done); });
     }
     const std::string json = tokenizer.json();

@@ -238,8 +238,7 @@ class Verify final : public Command {
     std::vector<std::pair<VerifiedRow*, int>> tasks;
     for (VerifiedRow& row : rows_)
       for (auto size = static_cast<int>(row.first); size <= row.last; ++size) tasks.emplace_back(&row, size);
-    Progress progress("verify", static_cast<std::int64_t>(tasks.size()), session.clock,
-                      Progress::screen_at(session.log_level));
+    Progress progress = session.progress("verify", std::ssize(tasks));
     std::mt19937_64 random(1);
     std::int64_t done = 0;
     std::size_t printed = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/base/mpi.hpp"
+#include "src/base/progress.hpp"
 #include "src/base/settings.hpp"
 
 namespace chorale {
@@ -22,6 +23,10 @@ struct Session {
   Clock& clock;
   const mpi::Runtime* runtime;  // null for a command that needs no ranks or that launches ranks itself
   std::string run_name = "";    // in a suite: the name of this run's folder; the run then prints nothing to the console
+
+  Progress progress(const std::string& what, std::int64_t total) const {
+    return {what, total, clock, Progress::screen_at(log_level)};
+  }
 };
 
 class Command {
@@ -35,12 +40,14 @@ class Command {
   virtual int run(Session& session) = 0;
 };
 
+using MakeCommand = std::unique_ptr<Command>();
+
 struct CommandRow {
   const char* name;
   const char* about;
   const char* example;  // a complete command line; a test runs it
   bool needs_ranks;     // whether MPI is started before run()
-  std::unique_ptr<Command> (*make)();
+  MakeCommand* make;
   const char* group = "other commands";  // heading in --help under which the command is listed
 };
 

@@ -56,8 +56,7 @@ bool check_run(const Suite& suite, const SuiteRun& run, const std::filesystem::p
       if (setting.key == "config" || setting.key == "run-dir" || setting.key == "out" || setting.key == "log-level" ||
           setting.key == "launches")
         mistakes.push_back({line, fmt::format("{} cannot be set for a run: the suite sets it", setting.key)});
-      const auto same = [&](const Setting& other) { return other.key == setting.key; };
-      if (std::count_if(run.settings.begin(), run.settings.end(), same) > 1)
+      if (std::ranges::count(run.settings, setting.key, &Setting::key) > 1)
         mistakes.push_back({run.line, fmt::format("{} is given twice, or is both fixed and varied", setting.key)});
       collect(line, "", [&] {
         Foreign read = behind(setting, alone->command->presets(), alone->command->foreign());

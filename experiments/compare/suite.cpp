@@ -25,8 +25,7 @@ std::size_t line_of(const toml::node& node) { return node.source().begin.line; }
 std::vector<std::pair<std::string, const toml::node*>> in_order(const toml::table& table) {
   std::vector<std::pair<std::string, const toml::node*>> entries;
   for (const auto& [key, node] : table) entries.emplace_back(std::string_view{key}, &node);
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const auto& a, const auto& b) { return line_of(*a.second) < line_of(*b.second); });
+  std::ranges::stable_sort(entries, {}, [](const auto& entry) { return line_of(*entry.second); });
   return entries;
 }
 

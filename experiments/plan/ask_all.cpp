@@ -18,7 +18,7 @@ namespace {
 std::vector<Candidate> weigh_all(const AskedPlan& asked, const PlanRequest& like, const std::vector<Layout>& layouts,
                                  Session& session) {
   std::vector<Candidate> candidates;
-  Progress progress("plan", std::ssize(layouts), session.clock, Progress::screen_at(session.log_level));
+  Progress progress = session.progress("plan", std::ssize(layouts));
   for (const Layout& layout : layouts) {
     progress.update(std::ssize(candidates), to_string(layout));
     PlanRequest request = like;

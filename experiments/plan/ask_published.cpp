@@ -58,7 +58,7 @@ void add_series(Document& out, const PublishedSeries& series, const PublishedTab
     columns.push_back(as.column(column));
   TextTable text(columns);
   std::vector<Compared> compared;
-  Progress progress(series.name, std::ssize(table.rows), session.clock, Progress::screen_at(session.log_level));
+  Progress progress = session.progress(series.name, std::ssize(table.rows));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const Row& row = table.rows[i];
     progress.update(static_cast<std::int64_t>(i), fmt::format("row {}", i + 1));

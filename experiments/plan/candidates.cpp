@@ -123,12 +123,9 @@ Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit) {
     c.fits = c.share <= 1;
   }
   // If costs are equal, layouts with the default schedule come first, so that these layouts win.
-  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    const auto key = [](const Candidate& c) {
-      return std::tuple(!c.fits, c.seconds < 0, c.seconds, c.bubble, c.sent_bytes, c.memory_bytes,
-                        c.layout.schedule != Layout{}.schedule);
-    };
-    return key(a) < key(b);
+  std::ranges::stable_sort(candidates, {}, [](const Candidate& c) {
+    return std::tuple(!c.fits, c.seconds < 0, c.seconds, c.bubble, c.sent_bytes, c.memory_bytes,
+                      c.layout.schedule != Layout{}.schedule);
   });
   Choices choices;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -143,9 +140,7 @@ Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit) {
     else
       choices.rows.push_back(candidates[i]);
   }
-  std::stable_sort(choices.rows.begin(), choices.rows.end(), [](const Candidate& a, const Candidate& b) {
-    return std::tuple(!a.fits, !a.rival.empty()) < std::tuple(!b.fits, !b.rival.empty());
-  });
+  std::ranges::stable_sort(choices.rows, {}, [](const Candidate& c) { return std::pair(!c.fits, !c.rival.empty()); });
   return choices;
 }
 

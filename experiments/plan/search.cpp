@@ -44,7 +44,7 @@ double planned_bytes(const StepRequest& step) {
 SearchResult search(const SearchRequest& request, Estimates& estimates, const Session& session) {
   SearchResult result;
   std::vector<Found> all = all_ways(request);
-  Progress progress("search", std::ssize(all), session.clock, Progress::screen_at(session.log_level));
+  Progress progress = session.progress("search", std::ssize(all));
   std::vector<Found> fit;
   for (std::size_t i = 0; i < all.size(); ++i) {
     progress.update(static_cast<std::int64_t>(i), to_string(all[i].layout));

@@ -30,19 +30,16 @@ std::vector<double> phase_of_steps(const RecordedRun& run, const std::string& ph
 }
 
 void add_training(std::vector<Metric>& metrics, const std::string& label, const std::vector<const RecordedRun*>& runs) {
-  const auto add = [&](const Metric& kind, const Samples& steps) {
+  const auto add = [&](const Metric& kind, const Samples& steady) {
     Metric metric = kind;
     if (!label.empty()) metric.name = label + ": " + kind.name;
-    metric.launches = per_launch(runs, [&](const RecordedRun& run) { return run.steady(steps(run)); });
+    metric.launches = per_launch(runs, steady);
     if (!metric.launches.empty()) metrics.push_back(std::move(metric));
   };
-  const auto of_train = [](const char* column) {
-    return [column](const RecordedRun& run) { return run.group("train").numbers(column); };
-  };
-  add({"tokens_per_s", Unit::per_second, true, true}, of_train("tokens_per_s"));
-  add({"step_time", Unit::seconds, false, true}, of_train("step_time"));
+  add({"tokens_per_s", Unit::per_second, true, true}, steady_steps("tokens_per_s"));
+  add({"step_time", Unit::seconds, false, true}, steady_steps("step_time"));
   for (const char* phase : {"forward", "backward", "optimizer", "comm_exposed", "bubble"})
-    add({phase, Unit::seconds}, [phase](const RecordedRun& run) { return phase_of_steps(run, phase); });
+    add({phase, Unit::seconds}, [phase](const RecordedRun& run) { return run.steady(phase_of_steps(run, phase)); });
 }
 
 // Returns the name of each row of /series. A name has the operation, backend, algorithm, type and size, the conditions that
@@ -155,7 +152,7 @@ Comparison compare(const std::vector<Metric>& one, const std::vector<Metric>& ot
   Comparison all;
   std::vector<double> p;
   for (const Metric& metric : one) {
-    const auto same = std::find_if(other.begin(), other.end(), [&](const Metric& m) { return m.name == metric.name; });
+    const auto same = std::ranges::find(other, metric.name, &Metric::name);
     if (same == other.end()) {
       if (metric.is_speed) all.missing.push_back(metric.name);
       continue;

@@ -57,7 +57,7 @@ void name_launches(std::span<RecordedRun> runs, const RecordSource& source) {
 std::string command_in(const std::string& command_line) {
   const auto words = split(command_line, ' ');
   const auto names_command = [](const std::string& word) {
-    return std::ranges::any_of(all_commands(), [&](const CommandRow& row) { return word == row.name; });
+    return std::ranges::count(all_commands(), word, &CommandRow::name) > 0;
   };
   const auto found = words.size() > 1 ? std::find_if(words.begin() + 1, words.end(), names_command) : words.end();
   return found == words.end() ? "" : *found;
@@ -110,8 +110,7 @@ std::vector<double> after_warm_up(std::vector<double> of_steps, std::int64_t war
 }
 
 const Variable* RecordGroup::find(const std::string& name) const {
-  const auto found =
-      std::find_if(variables_->begin(), variables_->end(), [&](const Variable& variable) { return variable.name == name; });
+  const auto found = std::ranges::find(*variables_, name, &Variable::name);
   return found == variables_->end() ? nullptr : &*found;
 }
 

@@ -32,14 +32,12 @@ std::int64_t place_in(const Variable& variable, const std::vector<std::string>& 
 // with the dimensions (step, rank, phase) gives one row per triple. Columns show the labels of each dimension, or its
 // indices if this group does not have the labels.
 TextTable tabulate(const std::vector<Variable>& variables, bool shorten) {
-  const Variable& widest = *std::max_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
-    return a.shape.size() < b.shape.size();
-  });
+  const Variable& widest = *std::ranges::max_element(variables, {}, [](const Variable& v) { return v.shape.size(); });
   const auto& names = widest.dimensions;
   std::vector<std::string> columns;
   std::vector<std::size_t> numbered;
   for (std::size_t d = 0; d < names.size(); ++d)
-    if (std::none_of(variables.begin(), variables.end(), [&](const Variable& v) { return v.name == names[d]; })) {
+    if (!std::ranges::count(variables, names[d], &Variable::name)) {
       numbered.push_back(d);
       columns.push_back(names[d]);
     }

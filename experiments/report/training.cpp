@@ -117,7 +117,7 @@ double bytes_per_step(const RecordedRun& run) {
   std::vector<double> evaluations = run.group("traffic").numbers("bytes_evaluations");  // older records lack these
   if (std::isnan(held_out_loss(run))) evaluations.assign(sent.size(), 0);               // the run made no evaluation
   const std::size_t steps = run.group("train").numbers("step").size();
-  const bool all_counted = std::none_of(sent.begin(), sent.end(), [](double bytes) { return bytes < 0; });
+  const bool all_counted = std::ranges::none_of(sent, [](double bytes) { return bytes < 0; });
   if (sent.empty() || evaluations.size() != sent.size() || steps == 0 || !all_counted) return absent;
   return (sum_of(sent) - sum_of(evaluations)) / static_cast<double>(steps);
 }

@@ -28,8 +28,7 @@ class Events {
     for (const Trace::Span& span : trace.spans) add(span);
     for (const Trace::Inner& inner : trace.inner) add(inner);
     for (std::size_t i = 0; i < trace.calls.size(); ++i) add(trace.calls[i], i);
-    std::stable_sort(events_.begin() + first, events_.end(),
-                     [](const Event& a, const Event& b) { return a.begins < b.begins; });
+    std::ranges::stable_sort(events_.begin() + first, events_.end(), {}, &Event::begins);
     name("process_name", steps_track, {{"name", trace.name}});
     name("process_sort_index", steps_track, {{"sort_index", rank}});
     for (const auto& [track, words] : tracks_) {

@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 bool opens_a_key(const std::string& path) {
-  return std::any_of(ds_keys().begin(), ds_keys().end(),
-                     [&](const DsKey& key) { return std::string_view(key.path).starts_with(path + "."); });
+  return std::ranges::any_of(ds_keys(),
+                             [&](const DsKey& key) { return std::string_view(key.path).starts_with(path + "."); });
 }
 
 bool is_auto(const Json& value) { return value.is_string() && value == "auto"; }

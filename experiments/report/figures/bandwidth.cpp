@@ -37,10 +37,8 @@ std::vector<BandwidthSeries> series_of(const std::vector<BenchRow>& rows, const 
     for (const BenchRow* row : series) sum += std::log(row->median / best[row->bytes]);
     return sum / static_cast<double>(series.size());
   };
-  for (BandwidthSeries& series : all)
-    std::sort(series.begin(), series.end(), [](const BenchRow* a, const BenchRow* b) { return a->bytes < b->bytes; });
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const BandwidthSeries& a, const BandwidthSeries& b) { return behind(a) < behind(b); });
+  for (BandwidthSeries& series : all) std::ranges::sort(series, {}, &BenchRow::bytes);
+  std::ranges::stable_sort(all, {}, behind);
   return all;
 }
 

@@ -35,8 +35,7 @@ std::string RunByRank::name_of(std::size_t rank) const {
 double total(const std::vector<double>& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
 std::vector<double> largest_rank(const std::vector<std::vector<double>>& ranks) {
-  const auto largest =
-      std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return total(a) < total(b); });
+  const auto largest = std::ranges::max_element(ranks, {}, total);
   return largest == ranks.end() ? std::vector<double>{} : *largest;
 }
 

@@ -2,22 +2,9 @@
 
 namespace chorale::report {
 
-std::optional<Figure> layouts(const RecordSet& records);
-std::optional<Figure> sweep(const RecordSet& records);
-std::optional<Figure> loss(const RecordSet& records);
-std::optional<Figure> events(const RecordSet& records);
-std::optional<Figure> course(const RecordSet& records);
-std::optional<Figure> step_time(const RecordSet& records);
-std::optional<Figure> prediction(const RecordSet& records);
-std::optional<Figure> cost(const RecordSet& records);
-std::optional<Figure> pipeline(const RecordSet& records);
-std::optional<Figure> scaling(const RecordSet& records);
-std::optional<Figure> memory(const RecordSet& records);
-std::optional<Figure> traffic(const RecordSet& records);
-std::optional<Figure> experts(const RecordSet& records);
-std::optional<Figure> winners(const RecordSet& records);
-std::optional<Figure> bandwidth(const RecordSet& records);
-std::optional<Figure> pairs(const RecordSet& records);
+// Each is in the file of its name.
+MakeFigure layouts, sweep, loss, events, course, step_time, prediction, cost, pipeline, scaling, memory, traffic, experts,
+    winners, bandwidth, pairs;
 
 const std::vector<FigureRow>& all_figures() {
   static const std::vector<FigureRow> rows{

@@ -18,11 +18,13 @@ struct Figure {
   bool wide = false;           // whether each chart takes the full width of the page
 };
 
+using MakeFigure = std::optional<Figure>(const RecordSet& records);
+
 struct FigureRow {
   const char* name;
   const char* title;
   const char* wants;  // the required data, which the page names as missing if the figure cannot be made
-  std::optional<Figure> (*make)(const RecordSet& records);
+  MakeFigure* make;
 };
 
 const std::vector<FigureRow>& all_figures();

@@ -116,8 +116,7 @@ LineChart chart_of(const RecordSet& records, const std::vector<Curve>& curves, A
 
 // Lists the final values of the curves.
 std::string ends_of(const std::vector<Curve>& curves) {
-  const auto by_end = [](const Curve& a, const Curve& b) { return a.points.back().y < b.points.back().y; };
-  const auto [low, high] = std::minmax_element(curves.begin(), curves.end(), by_end);
+  const auto [low, high] = std::ranges::minmax_element(curves, {}, [](const Curve& c) { return c.points.back().y; });
   const std::string lowest = quantity(low->points.back().y, Unit::plain, 5),
                     highest = quantity(high->points.back().y, Unit::plain, 5);
   if (curves.size() == 1)
@@ -133,8 +132,7 @@ std::string ends_of(const std::vector<Curve>& curves) {
 std::optional<Figure> loss(const RecordSet& records) {
   std::vector<Curve> curves = curves_of(records, "loss");
   if (curves.empty()) return {};
-  const auto one_rank =
-      std::find_if(curves.begin(), curves.end(), [](const Curve& curve) { return curve.run().ranks() == 1; });
+  const auto one_rank = std::ranges::find(curves, 1, [](const Curve& curve) { return curve.run().ranks(); });
   if (one_rank != curves.end()) std::rotate(curves.begin(), one_rank, one_rank + 1);
   const Curve& reference = curves.front();
   const std::string name = reference.run().label;

@@ -61,8 +61,7 @@ std::optional<Figure> memory(const RecordSet& records) {
   double furthest = absent;
   for (const RunByRank& run : runs) furthest = std::fmax(furthest, add_rows(figure.numbers, run, categories));
   const auto need = [](const RunByRank& run) { return total(largest_rank(run.parts)); };
-  const auto [least, most] = std::minmax_element(runs.begin(), runs.end(),
-                                                 [&](const RunByRank& a, const RunByRank& b) { return need(a) < need(b); });
+  const auto [least, most] = std::ranges::minmax_element(runs, {}, need);
   const char* const fullest = simulated ? "As planned, the fullest" : "The fullest";
   figure.finding =
       runs.size() == 1

@@ -82,8 +82,7 @@ std::map<std::string, std::vector<Strategy>> families_of(const RecordSet& record
     for (auto& [name, points] : strategies) {
       if (name.empty()) continue;
       points.insert(points.end(), alone.begin(), alone.end());
-      std::sort(points.begin(), points.end(),
-                [](const ScalingPoint& a, const ScalingPoint& b) { return a.ranks < b.ranks; });
+      std::ranges::sort(points, {}, &ScalingPoint::ranks);
       all[family].push_back({name, points});
     }
   }

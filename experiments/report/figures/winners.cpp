@@ -33,7 +33,7 @@ Winner winner_of(const std::vector<BenchRow>& rows, const std::string& question,
   for (const BenchRow& row : rows)
     if (row.question == question && row.bytes == bytes && row.median > 0) all.push_back(&row);
   if (all.empty()) return {};
-  std::sort(all.begin(), all.end(), [](const BenchRow* a, const BenchRow* b) { return a->median < b->median; });
+  std::ranges::sort(all, {}, &BenchRow::median);
   Winner winner{.first = all.front()};
   if (all.size() > 1) {
     winner.second = all[1]->name;
