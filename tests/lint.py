@@ -32,9 +32,9 @@ from spelling import british
 # levels. A file that needs a room of a later level is in the wrong room. docs/architecture.md shows the same order.
 rooms = {
     "collectives": [["schedule"], ["analysis", "transport"], ["backends/mapped", "backends/message"], ["backends/near"],
-                    ["backends"], ["forecast"], ["choice"], ["call"]],
-    "parallel": [["pipeline"], ["layout"], ["mesh"], ["context"], ["experts"], ["step"], ["plan"], ["forecast"],
-                 ["planner", "state", "generation"], ["trainer"]],
+                    ["backends"], ["prediction"], ["choice"], ["call"]],
+    "parallel": [["pipeline"], ["layout"], ["mesh"], ["context"], ["experts"], ["step"], ["plan"], ["prediction"],
+                 ["state", "generation"], ["trainer"]],
     "experiments": [["common"], ["train"], ["plan", "prove", "report"], ["bench", "compare", "launch", "show", "watch"],
                     ["commands"]],
 }

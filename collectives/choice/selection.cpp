@@ -10,7 +10,7 @@
 #include <chorale/algorithm.hpp>
 #include "collectives/analysis/cost.hpp"
 #include "collectives/backends/backends.hpp"
-#include "collectives/forecast/forecast.hpp"
+#include "collectives/prediction/prediction.hpp"
 #include "collectives/schedule/chunking.hpp"
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"
@@ -75,19 +75,19 @@ Selector::Selector(TuningTable table, Machine machine, const std::string& here) 
 bool Selector::is_calibrated(const std::string& backend, const Problem& problem) const {
   const int number = number_of_hosts(problem.hosts);
   const auto has_level = [&](const char* span) {
-    return forecast::nearest(machine_, backend, span, problem.size, number) != nullptr;
+    return prediction::nearest(machine_, backend, span, problem.size, number) != nullptr;
   };
-  if (problem.size > forecast::most_ranks || !has_level("host")) return false;
+  if (problem.size > prediction::most_ranks || !has_level("host")) return false;
   return number == 1 || (!backend_named(backend).maps_memory && has_level("network"));
 }
 
 double Selector::usual_barrier(const std::string& backend, const Problem& problem) const {
   if (!is_calibrated(backend, problem)) return -1;
-  return forecast::nearest(machine_, backend, "host", problem.size, number_of_hosts(problem.hosts))->barrier;
+  return prediction::nearest(machine_, backend, "host", problem.size, number_of_hosts(problem.hosts))->barrier;
 }
 
 std::int64_t Selector::staged_bytes(const std::string& backend, int ranks) const {
-  const Level* const level = forecast::nearest(machine_, backend, "host", ranks, 1);
+  const Level* const level = prediction::nearest(machine_, backend, "host", ranks, 1);
   const auto shares_cores = [&](int number) { return number > machine_.cores; };
   return level && shares_cores(level->ranks) == shares_cores(ranks) ? level->staged_bytes : -1;
 }
@@ -98,8 +98,8 @@ double Selector::predict(const std::string& backend, const std::string& algorith
     return chorale::predict(backend, algorithm, chunks, problem, size_of(dtype), backend_named(backend).usual);
   const std::vector<Schedule> ranks = schedules(algorithm, chunks, problem);
   if (ranks.empty()) return -1;
-  return forecast::predict(machine_, backend, backend_named(backend).maps_memory, ranks, size_of(dtype),
-                           hosts_among(problem.hosts), forecast::slowness(machine_, dtype))
+  return prediction::predict(machine_, backend, backend_named(backend).maps_memory, ranks, size_of(dtype),
+                             hosts_among(problem.hosts), prediction::slowness(machine_, dtype))
       .value_or(-1);
 }
 

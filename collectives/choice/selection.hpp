@@ -1,8 +1,8 @@
 // Chooses the algorithm that `auto` runs. The tuning table lists the fastest algorithm on this machine for several sizes.
 // `auto` takes the algorithm that the table lists for the size nearest to the call's size, on a logarithmic scale. If the
 // table has no line for this number of ranks and hosts, `auto` runs the algorithm that the cost model predicts to be
-// fastest. The cost model uses the prices of the machine file (forecast/forecast.hpp). If the machine file has no prices,
-// the cost model uses the backend's typical prices.
+// fastest. The cost model uses the prices of the machine file (prediction.hpp). If the machine file has no prices, the cost
+// model uses the backend's typical prices.
 //
 //   call: shm, all_reduce of 20 KiB on 2 ranks, in place
 //   table: 2 ranks, in place … 4 KiB one_shot, 32 KiB direct …   →  direct, "12 µs at 32768 bytes, ring took 1.30 times …"

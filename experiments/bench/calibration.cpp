@@ -8,11 +8,11 @@
 #include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/near/post.hpp"
-#include "collectives/forecast/fit.hpp"
+#include "collectives/prediction/fit.hpp"
 #include "collectives/schedule/chunking.hpp"
 #include "experiments/bench/barrier_time.hpp"
 #include "experiments/bench/compute_rates.hpp"
-#include "experiments/bench/forecast_errors.hpp"
+#include "experiments/bench/prediction_errors.hpp"
 #include "experiments/bench/staging.hpp"
 #include "experiments/common/each.hpp"
 #include "experiments/common/statistics.hpp"
@@ -33,9 +33,9 @@ constexpr std::size_t fewest_barriers = 10;  // with fewer barrier times, the us
 constexpr DType peak_types[] = {DType::f32, DType::bf16};
 
 // The hosts and machines of the ranks. Emulated hosts run on one kernel and share the cores of one machine.
-forecast::Site site_of(const mpi::Runtime& runtime) {
+prediction::Site site_of(const mpi::Runtime& runtime) {
   const std::int64_t kernel = static_cast<std::int64_t>(std::hash<std::string>{}(kernel_id()));
-  forecast::Site site{topology_of(runtime).host_of, {}, online_cores()};
+  prediction::Site site{topology_of(runtime).host_of, {}, online_cores()};
   std::vector<std::int64_t> seen;
   for (const std::int64_t one : mpi::all_gather(runtime.world(), kernel)) {
     if (!std::ranges::count(seen, one)) seen.push_back(one);
@@ -44,12 +44,12 @@ forecast::Site site_of(const mpi::Runtime& runtime) {
   return site;
 }
 
-int hosts_of(const forecast::Site& site) { return std::ranges::max(site.host_of) + 1; }
+int hosts_of(const prediction::Site& site) { return std::ranges::max(site.host_of) + 1; }
 
 void refuse_too_many_ranks(const Sweep& sweep, int processes) {
   for (const std::string& name : sweep.backends)
-    if (const int ranks = backend_named(name).ranks_are_threads ? sweep.threads : processes; ranks > forecast::most_ranks)
-      usage_error(fmt::format("prices are fitted to at most {} ranks", forecast::most_ranks),
+    if (const int ranks = backend_named(name).ranks_are_threads ? sweep.threads : processes; ranks > prediction::most_ranks)
+      usage_error(fmt::format("prices are fitted to at most {} ranks", prediction::most_ranks),
                   fmt::format("{} has {} ranks", name, ranks),
                   "start fewer ranks: auto uses their prices for larger groups too");
 }
@@ -107,8 +107,8 @@ void print(const Level& level) {
 // one host. If shm+ucx was not measured on one host, the prices of shm are used (Backend::on_a_host). shm+ucx sends messages
 // up to a fixed length together with their notification. So such a message has the price of a step, without an additional
 // copy.
-forecast::Known known_prices(const Machine& machine, const std::string& backend, const forecast::Site& site) {
-  forecast::Known known;
+prediction::Known known_prices(const Machine& machine, const std::string& backend, const prediction::Site& site) {
+  prediction::Known known;
   const char* const on_a_host = backend_named(backend).on_a_host;
   const bool is_near = on_a_host != nullptr;
   if (is_near) known.eager_bytes = near::carried_bytes;
@@ -117,9 +117,9 @@ forecast::Known known_prices(const Machine& machine, const std::string& backend,
   std::vector<std::string> names{backend};
   if (is_near) names.emplace_back(on_a_host);
   for (const std::string& name : names) {
-    const Level* const level = forecast::nearest(machine, name, "host", on_a_machine, 1);
+    const Level* const level = prediction::nearest(machine, name, "host", on_a_machine, 1);
     if (!level || level->hosts > 1) continue;
-    known.within = forecast::prices_of(*level);
+    known.within = prediction::prices_of(*level);
     if (name != backend) {
       known.within->message = known.within->step;
       known.within->copy = 0;
@@ -180,12 +180,12 @@ SumRate measure_sum(DType dtype, Clock& clock) {
   return {name_of(dtype), median, (rates[3 * samples / 4] - rates[samples / 4]) / 2 / median, ""};
 }
 
-std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, const Machine& known,
+std::vector<Level> levels_of(const std::vector<Series>& series, const prediction::Site& site, const Machine& known,
                              const std::function<bool()>& tick) {
   const std::string& backend = series.at(0).row.backend;
   const bool can_compare = hosts_of(site) == 1 && !site.crowded() && series.size() >= fewest_barriers;
   const double usual = usual_barrier(each(series, &Series::barrier));
-  std::vector<forecast::Timed> rows;
+  std::vector<prediction::Timed> rows;
   for (const Series& one : series) {
     const Algorithm* const algorithm = find_algorithm(one.row.what, one.row.algorithm);
     if (!algorithm || one.row.what == Collective::barrier || one.wrong > 0 || one.slowest.empty()) continue;
@@ -198,8 +198,8 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
     rows.push_back({std::move(ranks), time.median});
   }
   if (rows.empty()) return {};
-  const auto fitted = forecast::fit(rows, size_of(DType::f32), backend_named(backend).maps_memory, site, tick,
-                                    known_prices(known, backend, site));
+  const auto fitted = prediction::fit(rows, size_of(DType::f32), backend_named(backend).maps_memory, site, tick,
+                                      known_prices(known, backend, site));
   if (!fitted) return {};
   Level level{.backend = backend, .ranks = series[0].row.ranks, .hosts = hosts_of(site)};
   if (can_compare) level.barrier = usual;
@@ -218,7 +218,7 @@ std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::
 
 bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem::path& file) {
   const mpi::Runtime& runtime = *session.runtime;
-  const forecast::Site site = site_of(runtime);
+  const prediction::Site site = site_of(runtime);
   const bool speaks = runtime.rank() == 0;
   refuse_too_many_ranks(sweep, runtime.size());
   if (speaks) own_machine(file);  // a file that cannot store the prices is refused before the measurements
@@ -256,7 +256,7 @@ bool calibrate(const Sweep& sweep, const Session& session, const std::filesystem
         return complete = complete && !(sweep.how.told_to_stop && sweep.how.told_to_stop());
       };
       const bool threads = backend_named(sweep.backends[b]).ranks_are_threads;
-      const forecast::Site here = threads ? forecast::Site::one_host(own[0].row.ranks, online_cores()) : site;
+      const prediction::Site here = threads ? prediction::Site::one_host(own[0].row.ranks, online_cores()) : site;
       for (Level& level : levels_of(own, here, sweep.machine, tick)) {
         level.measured = iso_time(session.clock.wall_seconds());
         level.busy = !outcome.busy.empty();

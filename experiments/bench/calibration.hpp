@@ -3,7 +3,7 @@
 //
 //   peaks and sums   on rank 0, while the other ranks sleep
 //   calls            every algorithm at a few sizes, with the code of `bench`
-//   prices           fitted to the calls, by backend (collectives/forecast/fit.hpp)
+//   prices           fitted to the calls, by backend (collectives/prediction/fit.hpp)
 //
 // The prices apply to runs with about as many ranks as this run. Prices from several hosts apply only to runs on several
 // hosts. On several hosts, calls spend most of their time on the network, and thus reveal little about the prices within a
@@ -13,7 +13,7 @@
 #pragma once
 #include <string>
 
-#include "collectives/forecast/work.hpp"
+#include "collectives/prediction/work.hpp"
 #include "experiments/bench/sweep.hpp"
 #include "src/base/machine_file.hpp"
 
@@ -28,7 +28,7 @@ SumRate measure_sum(DType dtype, Clock& clock);
 // Fits the levels of one backend to its measured series. A level is a set of prices: the prices within a host, or the prices
 // of the network. `site`: the hosts and machines of the ranks. `known`: the prices of earlier runs. `tick` is called at each
 // step of the fit. Returns no levels if no series can be fitted, or if `tick` returned false.
-std::vector<Level> levels_of(const std::vector<Series>& series, const forecast::Site& site, const Machine& known,
+std::vector<Level> levels_of(const std::vector<Series>& series, const prediction::Site& site, const Machine& known,
                              const std::function<bool()>& tick);
 
 }  // namespace chorale::bench

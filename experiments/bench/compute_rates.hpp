@@ -1,6 +1,6 @@
 // Measures how fast one core computes a training step. Predictions of step times use the measured rates
-// (parallel/forecast/step.hpp). All ranks train small models at the same time, without communication. Every core is thus as
-// busy as in a training run, but no rank waits.
+// (parallel/prediction/cpu_step.hpp). All ranks train small models at the same time, without communication. Every core is
+// thus as busy as in a training run, but no rank waits.
 //
 //   models that differ in width, length and batch   ──▶  core time of their steps ─┐
 //   the work of these steps, from phantom tensors   ──────────────────────────────┴▶ flops and bytes per second, by kind

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collectives/choice/selection.hpp"
-#include "experiments/bench/forecast_errors.hpp"
+#include "experiments/bench/prediction_errors.hpp"
 #include "experiments/bench/tables.hpp"
 #include "experiments/common/advice.hpp"
 #include "src/base/text.hpp"
@@ -35,7 +35,7 @@ std::string limits(const Rows& rows, std::int64_t processes) {
   if (!names.empty() && shows_predictions(rows))
     notes += fmt::format("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
                          join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
-  notes += forecast_errors(rows);
+  notes += prediction_errors(rows);
   if (std::ranges::any_of(rows, [](const SeriesRow& row) { return row.ranks == 1; }))
     notes += fmt::format(
         "# busbw is 0: it counts the bytes that cross a link between two ranks, and one rank sends nothing.\n"

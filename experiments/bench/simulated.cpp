@@ -4,13 +4,13 @@
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/choice/decision.hpp"
-#include "collectives/forecast/forecast.hpp"
+#include "collectives/prediction/prediction.hpp"
 #include "experiments/common/machine_named.hpp"
 #include "experiments/common/simulated.hpp"
 #include "parallel/mesh/call_price.hpp"
-#include "parallel/planner/call_time.hpp"
-#include "parallel/planner/stage_cost.hpp"
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/stage_cost.hpp"
+#include "parallel/prediction/system_call.hpp"
+#include "parallel/prediction/system_step.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
@@ -22,9 +22,9 @@ class BenchSimulation {
  public:
   BenchSimulation(const Sweep& sweep, const std::string& backend)
       : sweep_(sweep), machine_(machine_named(simulated_machine(backend))) {
-    if (!machine_.system && sweep.threads > forecast::most_ranks)
+    if (!machine_.system && sweep.threads > prediction::most_ranks)
       usage_error("too many ranks to simulate", fmt::format("{} ranks on {}", sweep.threads, backend),
-                  fmt::format("take at most --ranks {}, or a machine of accelerators", forecast::most_ranks));
+                  fmt::format("take at most --ranks {}, or a machine of accelerators", prediction::most_ranks));
     if (machine_.system && !sweep.wanted.hosts.empty()) refuse_hosts(backend, *machine_.system);
     if (!machine_.system) priced_ = priced_backend(machine_, backend, number_of_hosts(sweep.wanted.hosts) > 1);
     stage_ = {.backend = backend,
@@ -76,8 +76,8 @@ class BenchSimulation {
   }
 
   double priced(const BenchCase& row, const std::vector<Schedule>& ranks) const {
-    const auto seconds = forecast::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks, size_of(row.dtype),
-                                           row.hosts, forecast::slowness(machine_, row.dtype));
+    const auto seconds = prediction::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks,
+                                             size_of(row.dtype), row.hosts, prediction::slowness(machine_, row.dtype));
     if (!seconds)
       usage_error("the machine file has no prices for these hosts",
                   fmt::format("{} has no [[level]] of {} between hosts", stage_.backend, priced_),

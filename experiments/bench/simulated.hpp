@@ -1,9 +1,9 @@
 // `bench --backend simulated:NAME` computes the rows of a benchmark in virtual time, on one process. Nothing is sent, so no
 // result is checked. Every repetition would take the same time.
 //
-//   machine of accelerators     message by message, on shared links (parallel/planner/call_time.hpp), up to 256 ranks.
+//   machine of accelerators     message by message, on shared links (parallel/prediction/system_call.hpp), up to 256 ranks.
 //                               For a ring, the row also has the closed form with which a plan times the calls of a step
-//   calibrated machine file     by its prices (collectives/forecast/forecast.hpp), up to 63 ranks
+//   calibrated machine file     by its prices (collectives/prediction/prediction.hpp), up to 63 ranks
 //
 // `auto` chooses the fastest algorithm.
 #pragma once

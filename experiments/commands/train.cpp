@@ -21,20 +21,20 @@
 #include "experiments/train/dataset.hpp"
 #include "experiments/train/ds_config.hpp"
 #include "experiments/train/flags.hpp"
-#include "experiments/train/forecast.hpp"
 #include "experiments/train/gantt.hpp"
 #include "experiments/train/layout_flags.hpp"
 #include "experiments/train/loop.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "experiments/train/memory_limit.hpp"
+#include "experiments/train/prediction.hpp"
 #include "experiments/train/product_peak.hpp"
 #include "experiments/train/records.hpp"
 #include "experiments/train/simulated.hpp"
 #include "experiments/train/team.hpp"
 #include "experiments/train/trace.hpp"
-#include "parallel/forecast/prefetch.hpp"
 #include "parallel/plan/plan.hpp"
 #include "parallel/plan/room.hpp"
+#include "parallel/prediction/prefetch.hpp"
 #include "parallel/state/checkpoint.hpp"
 #include "parallel/state/resume.hpp"
 #include "parallel/state/stored_weights.hpp"
@@ -193,7 +193,7 @@ class Train final : public Command {
     if (run.recorder) run.log.result("matrix products reach {}", train::note_peak(run, peak_));
     if (run.recorder && !peak_.file_trouble().empty())
       run.log.warn("this peak is not kept, so the next run measures it again: {}", peak_.file_trouble());
-    if (run.recorder) train::record_forecast(run, team.plans(training.options()));
+    if (run.recorder) train::record_prediction(run, team.plans(training.options()));
     std::optional<train::TrainRecords> records;
     if (run.recorder) records.emplace(*run.recorder, training.options().shape, loop_.log_interval);
     train::Accounting accounting(run, training, team.plans(training.options()), loop_.eval_samples_of(data),

@@ -7,7 +7,7 @@
 #include "collectives/backends/backends.hpp"
 #include "collectives/choice/selection.hpp"
 #include "experiments/common/shared_files.hpp"
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/system_step.hpp"
 #include "src/base/error.hpp"
 
 namespace chorale {

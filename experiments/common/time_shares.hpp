@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/system_step.hpp"
 
 namespace chorale {
 

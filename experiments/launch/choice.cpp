@@ -14,9 +14,9 @@ double work_per_rank(const Possible& layout) {
   return 1 / (static_cast<double>(layout.ranks) * std::max(1 - layout.bubble, 1e-3));
 }
 
-std::string cost_of(const Possible& layout, bool forecast) {
-  if (forecast) return fmt::format("{} a step by the forecast", human_seconds(layout.seconds));
-  return fmt::format("no forecast: least work per rank{}, {} sent per step",
+std::string cost_of(const Possible& layout, bool is_predicted) {
+  if (is_predicted) return fmt::format("{} a step, predicted", human_seconds(layout.seconds));
+  return fmt::format("no predicted time: least work per rank{}, {} sent per step",
                      layout.bubble > 0 ? fmt::format(", bubble {:.0f} %", 100 * layout.bubble) : "",
                      human_bytes(layout.sent_bytes));
 }
@@ -44,14 +44,14 @@ std::optional<Chosen> choose(const std::vector<Possible>& possible, const Situat
   }
   if (const auto asked = std::ranges::find(fitting, now.asked, &Possible::layout); asked != fitting.end())
     return Chosen{*asked, "as asked for"};
-  const bool forecast = std::ranges::all_of(fitting, [](const Possible& layout) { return layout.seconds >= 0; });
+  const bool is_predicted = std::ranges::all_of(fitting, [](const Possible& layout) { return layout.seconds >= 0; });
   const auto cost = [&](const Possible& layout) {
-    return std::tuple(forecast ? layout.seconds : work_per_rank(layout), layout.sent_bytes, layout.layout);
+    return std::tuple(is_predicted ? layout.seconds : work_per_rank(layout), layout.sent_bytes, layout.layout);
   };
   const auto best = std::ranges::min_element(fitting, {}, cost);
   return Chosen{*best, fmt::format("of {} layouts of {} to {} ranks{}: {}", fitting.size(), now.fewest, now.live,
                                    too_large > 0 ? fmt::format(" ({} more do not fit in memory)", too_large) : "",
-                                   cost_of(*best, forecast))};
+                                   cost_of(*best, is_predicted))};
 }
 
 double scaled(double seconds, const Possible& here, const Possible& there) {

@@ -2,9 +2,9 @@
 // so a test can pass any. It comes with its reason, which the user sees.
 //
 //   1  the layout that the user asked for, if there are enough live slots
-//   2  otherwise the layout that is fastest by the forecast of a step, of those that fit in memory
-//   3  if not all layouts have a forecast, the layout with the least work per rank: 1 / (ranks · (1 − bubble)); among
-//      equals, the one that sends the fewest bytes
+//   2  otherwise the layout whose predicted step is fastest, of those that fit in memory
+//   3  if the steps of some layouts cannot be predicted, the layout with the least work per rank:
+//      1 / (ranks · (1 − bubble)); among equals, the one that sends the fewest bytes
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ struct Possible {
   std::string layout;  // "dp3.z2"
   std::int64_t ranks = 1, memory_bytes = 0, sent_bytes = 0;
   double bubble = 0;
-  double seconds = -1;  // forecast of a step; −1: none
+  double seconds = -1;  // predicted time of a step; −1: none
 };
 
 struct Situation {

@@ -7,7 +7,7 @@
 #include "experiments/plan/one_layout.hpp"
 #include "experiments/plan/question.hpp"
 #include "experiments/plan/wording.hpp"
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/system_step.hpp"
 #include "src/base/error.hpp"
 #include "src/base/screen.hpp"
 

@@ -9,7 +9,7 @@
 #include "experiments/common/simulated.hpp"
 #include "experiments/train/megatron_flags.hpp"
 #include "parallel/context/context.hpp"
-#include "parallel/forecast/prefetch.hpp"
+#include "parallel/prediction/prefetch.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/base/text_table.hpp"

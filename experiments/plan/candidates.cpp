@@ -4,9 +4,9 @@
 #include <cmath>
 #include <tuple>
 
-#include "parallel/forecast/step.hpp"
 #include "parallel/pipeline/schedule.hpp"
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/cpu_step.hpp"
+#include "parallel/prediction/system_step.hpp"
 #include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 
@@ -110,10 +110,10 @@ Candidate weigh(const PlanRequest& request) {
   }
   if (const auto& machine = request.selector; machine && machine->machine().system)
     all.seconds = predict_step({.plan = request, .system = *machine->machine().system}).seconds;
-  else if (const StepForecast forecast = forecast_step(request))
-    all.seconds = forecast.time.seconds;
+  else if (const PredictedCpuStep predicted = predict_cpu_step(request))
+    all.seconds = predicted.time.seconds;
   else
-    all.why_not = forecast.why_not;
+    all.why_not = predicted.why_not;
   return all;
 }
 

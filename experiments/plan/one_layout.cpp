@@ -6,14 +6,14 @@
 #include "experiments/plan/expert_loads.hpp"
 #include "experiments/plan/stage_tables.hpp"
 #include "experiments/plan/time_on_system.hpp"
-#include "experiments/train/forecast.hpp"
+#include "experiments/train/prediction.hpp"
 #include "experiments/train/shape_options.hpp"
-#include "parallel/forecast/step.hpp"
+#include "parallel/prediction/cpu_step.hpp"
 
 namespace chorale::plan {
 namespace {
 
-std::string head_of(const AskedPlan& asked, const PlacedRequest& placed, double bubble, const StepForecast& forecast) {
+std::string head_of(const AskedPlan& asked, const PlacedRequest& placed, double bubble, const PredictedCpuStep& predicted) {
   const PlanRequest& request = placed.request;
   const TrainingOptions& o = request.options;
   std::string head;
@@ -26,15 +26,15 @@ std::string head_of(const AskedPlan& asked, const PlacedRequest& placed, double 
       "{}\n",
       to_string(request.layout), request.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6,
       train::words_for_active(o.shape), name_of(o.compute), o.batch.global, o.shape.sequence, o.batch.micro, 100 * bubble,
-      forecast       ? "predicted by the machine file: " + train::in_words(forecast.time)
+      predicted      ? "predicted by the machine file: " + train::in_words(predicted.time)
       : asked.system ? "predicted below"
-                     : fmt::format("not predicted: {}; --machine names another machine, such as eos", forecast.why_not),
+                     : fmt::format("not predicted: {}; --machine names another machine, such as eos", predicted.why_not),
       words_for_states(request));
   if (asked.whole.tokens > 0) head += words_for_time(asked.whole, request) + "\n";
   return head;
 }
 
-void add_facts(Document& out, const PlanRequest& request, double bubble, const StepForecast& forecast) {
+void add_facts(Document& out, const PlanRequest& request, double bubble, const PredictedCpuStep& predicted) {
   const TrainingOptions& o = request.options;
   out.fact("layout", to_string(request.layout));
   out.fact("ranks", request.layout.ranks());
@@ -44,7 +44,7 @@ void add_facts(Document& out, const PlanRequest& request, double bubble, const S
   out.fact("micro_batch_size", o.batch.micro);
   out.fact("seq_length", o.shape.sequence);
   out.fact("bubble", bubble);
-  if (forecast) out.fact("step_s", forecast.time.seconds);
+  if (predicted) out.fact("step_s", predicted.time.seconds);
   if (o.memory.limit > 0) out.fact("memory_limit_bytes", o.memory.limit);
 }
 
@@ -71,9 +71,9 @@ std::string print_layout(const AskedPlan& asked, const PlacedRequest& placed, co
   const StepRequest timed{.plan = request, .system = system.value_or(System{})};
   const PredictedStep on_system = system ? predict_step(timed) : PredictedStep{};
   if (!asked.timeline.empty()) draw(on_system, to_string(l), asked.timeline);
-  const StepForecast forecast = system ? StepForecast{{}, "a system predicts it"} : forecast_step(request);
+  const PredictedCpuStep predicted = system ? PredictedCpuStep{{}, "a system predicts it"} : predict_cpu_step(request);
   const double bubble = planned_bubble(o, l);
-  add_facts(out, request, bubble, forecast);
+  add_facts(out, request, bubble, predicted);
   if (o.memory.limit > 0 || system) out.fact("fits", !shortage);
 
   StageTable memory = memory_table(as), traffic = traffic_table(as), offloaded = offloaded_table(o.offload, as);
@@ -88,8 +88,8 @@ std::string print_layout(const AskedPlan& asked, const PlacedRequest& placed, co
     traffic.add(stage, traffic_of(plan, as));
     offloaded.add(stage, offloaded_by(plan, o.update, as));
   }
-  out.words(head_of(asked, placed, bubble, forecast));
-  const double seconds = system ? on_system.seconds : forecast ? forecast.time.seconds : -1;
+  out.words(head_of(asked, placed, bubble, predicted));
+  const double seconds = system ? on_system.seconds : predicted ? predicted.time.seconds : -1;
   add_snapshot_costs(out, asked.snapshots, request, system, seconds);
   if (const std::string assumed = asked.assumptions(); !assumed.empty()) out.words("assumed: " + assumed + "\n");
   const double limit = asked.memory_limit ? static_cast<double>(*asked.memory_limit)

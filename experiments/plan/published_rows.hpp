@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/plan/published_series.hpp"
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/system_step.hpp"
 
 namespace chorale::plan {
 

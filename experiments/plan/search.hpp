@@ -16,7 +16,7 @@
 
 #include "experiments/common/command.hpp"
 #include "experiments/plan/whole_training.hpp"
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/system_step.hpp"
 
 namespace chorale::plan {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "experiments/plan/wording.hpp"
-#include "parallel/forecast/step.hpp"
 #include "parallel/plan/goodput.hpp"
+#include "parallel/prediction/cpu_step.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 

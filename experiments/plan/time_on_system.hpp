@@ -5,7 +5,7 @@
 #include "experiments/common/time_shares.hpp"
 #include "experiments/plan/whole_training.hpp"
 #include "experiments/plan/wording.hpp"
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/system_step.hpp"
 #include "src/base/text_table.hpp"
 
 namespace chorale::plan {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/forecast/forecast.hpp"
+#include "collectives/prediction/prediction.hpp"
 #include "experiments/common/advice.hpp"
 #include "experiments/show/show.hpp"
 #include "src/base/text.hpp"
@@ -25,13 +25,13 @@ std::string times_of(const Algorithm& algorithm, const Problem& shape, int chunk
       const double seconds = selector.predict(backend.name, algorithm.name, chunks, problem, DType::f32);
       words.push_back(fmt::format("{} in {}", human_bytes(bytes), human_seconds(seconds)));
     }
-    const int measured = forecast::nearest(selector.machine(), backend.name, "host", shape.size, 1)->ranks;
+    const int measured = prediction::nearest(selector.machine(), backend.name, "host", shape.size, 1)->ranks;
     text += fmt::format("{:<8}{} of f32 on {}{}\n", text.empty() ? "time" : "", join(words, ", "), backend.name,
                         measured == shape.size ? "" : fmt::format(", by the prices of {} ranks", measured));
   }
   if (!text.empty()) return text;
-  if (shape.size > forecast::most_ranks)
-    return fmt::format("time    none: calls of more than {} ranks are not predicted\n", forecast::most_ranks);
+  if (shape.size > prediction::most_ranks)
+    return fmt::format("time    none: calls of more than {} ranks are not predicted\n", prediction::most_ranks);
   if (!shape.hosts.empty())
     return fmt::format(
         "time    {}: no prices between hosts were measured here; to measure them, start {} tune --calibrate "

@@ -12,12 +12,12 @@
 #include "experiments/common/run_record.hpp"
 #include "experiments/common/simulated.hpp"
 #include "experiments/common/time_shares.hpp"
-#include "experiments/train/forecast.hpp"
 #include "experiments/train/gantt.hpp"
+#include "experiments/train/prediction.hpp"
 #include "experiments/train/records.hpp"
-#include "parallel/forecast/prefetch.hpp"
-#include "parallel/forecast/step.hpp"
-#include "parallel/planner/step.hpp"
+#include "parallel/prediction/cpu_step.hpp"
+#include "parallel/prediction/prefetch.hpp"
+#include "parallel/prediction/system_step.hpp"
 #include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
@@ -64,18 +64,18 @@ Simulated on_accelerators(const PlanRequest& request, const System& system) {
 }
 
 Simulated by_prices(const PlanRequest& request, const std::string& name) {
-  const StepForecast forecast = forecast_step(request);
-  if (!forecast)
-    usage_error("the step cannot be simulated", fmt::format("{}: {}", name, forecast.why_not),
+  const PredictedCpuStep predicted = predict_cpu_step(request);
+  if (!predicted)
+    usage_error("the step cannot be simulated", fmt::format("{}: {}", name, predicted.why_not),
                 "take a machine of docs/machines.md, or calibrate: mpirun -np 2 chorale tune all --calibrate");
-  Simulated s{.seconds = forecast.time.seconds, .kinds = {"computes", "waits"}};
-  for (std::size_t rank = 0; rank < forecast.time.computes.size(); ++rank) {
+  Simulated s{.seconds = predicted.time.seconds, .kinds = {"computes", "waits"}};
+  for (std::size_t rank = 0; rank < predicted.time.computes.size(); ++rank) {
     s.classes.push_back(fmt::format("rank {}", rank));
     s.ranks.push_back(1);
-    s.spent.push_back(forecast.time.computes[rank]);
-    s.spent.push_back(s.seconds - forecast.time.computes[rank]);
+    s.spent.push_back(predicted.time.computes[rank]);
+    s.spent.push_back(s.seconds - predicted.time.computes[rank]);
   }
-  s.words = in_words(forecast.time);
+  s.words = in_words(predicted.time);
   return s;
 }
 

@@ -1,14 +1,14 @@
 #include "parallel/mesh/call_price.hpp"
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/forecast/forecast.hpp"
+#include "collectives/prediction/prediction.hpp"
 #include "collectives/schedule/each_message.hpp"
 
 namespace chorale {
 namespace {
 
 double on_link(const Level* level, std::int64_t bytes) {
-  return level ? static_cast<double>(bytes) * forecast::prices_of(*level).link : 0;
+  return level ? static_cast<double>(bytes) * prediction::prices_of(*level).link : 0;
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ Script::Call priced_call(const Selector& selector, const std::string& backend, c
   call.seconds = selector.predict(backend, decision.choice.algorithm, decision.choice.chunks, problem, dtype);
   if (const int hosts = number_of_hosts(problem.hosts); hosts > 1)
     call.link =
-        on_link(forecast::nearest(selector.machine(), backend, "network", problem.size, hosts), decision.bytes_crossing);
+        on_link(prediction::nearest(selector.machine(), backend, "network", problem.size, hosts), decision.bytes_crossing);
   return call;
 }
 
@@ -51,9 +51,10 @@ Script::Call priced_message(const Machine& machine, const std::string& backend, 
   sender.send(1, input(0, bytes));
   receiver.recv(0, output(0, bytes));
   const bool maps = backend_named(backend).maps_memory;
-  const auto seconds = forecast::predict(machine, backend, maps, {sender, receiver}, 1, hosts);
-  const Level* const level = forecast::nearest(machine, backend, across_hosts ? "network" : "host", 2, across_hosts ? 2 : 1);
-  const bool waits = maps || !level || static_cast<double>(bytes) > forecast::prices_of(*level).eager_bytes;
+  const auto seconds = prediction::predict(machine, backend, maps, {sender, receiver}, 1, hosts);
+  const Level* const level =
+      prediction::nearest(machine, backend, across_hosts ? "network" : "host", 2, across_hosts ? 2 : 1);
+  const bool waits = maps || !level || static_cast<double>(bytes) > prediction::prices_of(*level).eager_bytes;
   return {.seconds = seconds.value_or(-1),
           .waits = waits,
           .link = across_hosts ? on_link(level, bytes) : 0,

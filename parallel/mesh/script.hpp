@@ -1,6 +1,6 @@
 // The script of a training step lists the work and the calls of one rank, in order. A plan (plan.hpp) records the script
 // while it runs the code of Training on phantom tensors. Kernels record their work, and simulated axes (PretendedAxis)
-// record their calls. The duration of the step is simulated from the scripts of all ranks (simulation.hpp).
+// record their calls. The duration of the step is simulated from the scripts of all ranks (cpu_step_run.hpp).
 //
 //   work 12 GFLOP  begin all_reduce of dp  work 9 GFLOP  wait for all_reduce  …
 #pragma once

@@ -1,5 +1,5 @@
 // A system of accelerators, as a machine file describes it: the accelerator, the links of a host, the network between hosts,
-// and the software. Chorale predicts the time of a step on the system (parallel/planner/). The system need not exist yet.
+// and the software. Chorale predicts the time of a step on the system (parallel/prediction/). The system need not exist yet.
 // docs/machines.md lists all keys, with units and ranges. Each machine file states the sources of its values.
 //
 //   [accelerator]           [host]                  [network]               [software]

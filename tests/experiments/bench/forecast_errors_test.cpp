@@ -1,4 +1,4 @@
-#include "experiments/bench/forecast_errors.hpp"
+#include "experiments/bench/prediction_errors.hpp"
 
 #include <cmath>
 
@@ -33,11 +33,11 @@ TEST_CASE("the errors of predictions are their quantiles, and a choice by predic
   rows.push_back(row("direct", 8192, 11, 9, 0.5));
   rows.push_back(row("ring", 9000, 10, 1000));
   rows.back().calibrated = 0;
-  const std::string text = bench::forecast_errors(rows);
+  const std::string text = bench::prediction_errors(rows);
   CHECK_THAT(text, says("# predicted / measured, shm on 2 ranks: half of 8 rows within 22 % (|ln| 0.20), 95 of 100 within a "
                         "factor of 2.7 (1.00)"));
   CHECK_THAT(text, says("at 2 of the 3 sizes that one clearly wins"));
-  CHECK(bench::forecast_errors({rows.back()}).empty());
+  CHECK(bench::prediction_errors({rows.back()}).empty());
 }
 
 TEST_CASE("rows that were measured while the cores had another distance are not compared") {
@@ -47,12 +47,12 @@ TEST_CASE("rows that were measured while the cores had another distance are not 
     rows.back().barrier = barrier * 1e-6;
     rows.back().usual_barrier = 0.65e-6;
   }
-  const std::string text = bench::forecast_errors(rows);
+  const std::string text = bench::prediction_errors(rows);
   CHECK_THAT(text, says("half of 2 rows within 0 %"));
   CHECK_THAT(text, says("# not compared: 1 rows, before which a barrier took 0.2 µs; it took 0.65 µs when"));
   rows.back().oversubscribed = 1;  // with more ranks than cores, barrier times depend on the scheduler
-  CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
+  CHECK_THAT(bench::prediction_errors(rows), says("half of 3 rows"));
   rows.back().oversubscribed = 0;
   rows.back().usual_barrier = SeriesRow::unknown;
-  CHECK_THAT(bench::forecast_errors(rows), says("half of 3 rows"));
+  CHECK_THAT(bench::prediction_errors(rows), says("half of 3 rows"));
 }

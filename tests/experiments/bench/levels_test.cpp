@@ -1,14 +1,14 @@
 #include "experiments/bench/calibration.hpp"
 
 #include <chorale/algorithm.hpp>
-#include "collectives/forecast/forecast.hpp"
+#include "collectives/prediction/prediction.hpp"
 #include "src/base/host.hpp"
 #include "tests/catch.hpp"
 
 using namespace chorale;
 using namespace chorale::bench;
-using forecast::Prices;
-using forecast::Site;
+using prediction::Prices;
+using prediction::Site;
 
 namespace {
 
@@ -48,7 +48,7 @@ TEST_CASE("calls before which the cores had another distance do not count") {
   for (const bool usually_near : {false, true}) {
     const auto measured = [&](double nearness, double barrier, std::size_t most) {
       return series_of("shm", site, barrier, most,
-                       [&](const auto& ranks) { return forecast::mapped(ranks, 4, site, typical(nearness)); });
+                       [&](const auto& ranks) { return prediction::mapped(ranks, 4, site, typical(nearness)); });
     };
     std::vector<Series> all = measured(1, 0.65e-6, usually_near ? 9 : 15);
     for (const Series& near : measured(4, 0.2e-6, usually_near ? 15 : 9)) all.push_back(near);
@@ -63,7 +63,7 @@ TEST_CASE("of few calls all count, because none of their distances can be called
   const Site site = Site::one_host(2, 2);
   const auto measured = [&](double barrier, std::size_t most) {
     return series_of("shm", site, barrier, most,
-                     [&](const auto& ranks) { return forecast::mapped(ranks, 4, site, typical(1)); });
+                     [&](const auto& ranks) { return prediction::mapped(ranks, 4, site, typical(1)); });
   };
   std::vector<Series> all = measured(0.65e-6, 5);
   for (const Series& near : measured(0.2e-6, 4)) all.push_back(near);
@@ -86,7 +86,7 @@ TEST_CASE("with several hosts, the prices within a host are those of an earlier 
   set_prices(machine.levels[1], within);
   within.eager_bytes = 448;  // with shm+ucx, shorter messages are sent inside their ring entries
   const std::vector<Series> all = series_of(
-      "shm+ucx", site, 1e-3, 99, [&](const auto& ranks) { return forecast::messages(ranks, 4, site, within, between); });
+      "shm+ucx", site, 1e-3, 99, [&](const auto& ranks) { return prediction::messages(ranks, 4, site, within, between); });
   std::vector<Level> levels = levels_of(all, site, machine, go_on);
   REQUIRE(levels.size() == 2);
   CHECK(levels[0].prices.at("latency")[0] == Approx(within.latency));

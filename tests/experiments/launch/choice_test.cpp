@@ -42,13 +42,13 @@ TEST_CASE("without enough slots, or a legal layout, there is none") {
   CHECK(chosen({.live = 4, .fewest = 4}, {layouts[2]}) == "none: no layout of 4 to 4 ranks is legal");
 }
 
-TEST_CASE("if all layouts have a forecast, the fastest is chosen, even on fewer ranks") {
-  std::vector<Possible> forecast = layouts;
-  for (Possible& layout : forecast) layout.seconds = layout.layout == "dp2" ? 1 : 2;
-  CHECK(chosen({.live = 4}, forecast) == "dp2");
-  forecast[0].seconds = -1;  // without a forecast of every layout, forecasts are not used
-  CHECK(chosen({.live = 4}, forecast) == "dp4");
-  CHECK(choose(layouts, {.live = 4})->why.find("no forecast") != std::string::npos);
+TEST_CASE("if the steps of all layouts are predicted, the fastest is chosen, even on fewer ranks") {
+  std::vector<Possible> predicted = layouts;
+  for (Possible& layout : predicted) layout.seconds = layout.layout == "dp2" ? 1 : 2;
+  CHECK(chosen({.live = 4}, predicted) == "dp2");
+  predicted[0].seconds = -1;  // if one layout is not predicted, the others' times are not used
+  CHECK(chosen({.live = 4}, predicted) == "dp4");
+  CHECK(choose(layouts, {.live = 4})->why.find("no predicted time") != std::string::npos);
 }
 
 TEST_CASE("equal layouts are chosen by their names, in any order of the list") {

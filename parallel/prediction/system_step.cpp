@@ -1,0 +1,126 @@
+#include "parallel/prediction/system_step.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "parallel/step/assemble.hpp"
+#include "src/base/error.hpp"
+
+namespace chorale {
+namespace {
+
+// Returns the factor by which slow hosts lengthen a step. A step lasts until the slowest rank is done, and a job on many
+// hosts is likely to have a slow host.
+double slowness(const NetworkLinks& network, int hosts) {
+  return 1 + network.slow_by * (1 - std::pow(1 - network.slow_hosts, hosts));
+}
+
+// Returns a number for each rank. Ranks with equal numbers have the same script. Two ranks get the same number if they have
+// the same stage and context rank, and if their groups are spread over hosts in the same way. In particular, each of their
+// groups has equally many ranks on the rank's own host.
+std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& groups, const std::vector<int>& hosts) {
+  std::vector<std::vector<int>> seen;
+  for (int rank = 0; rank < layout.ranks(); ++rank)
+    seen.push_back({static_cast<int>(stage_of(layout, rank)), static_cast<int>(context_rank_of(layout, rank))});
+  std::map<std::pair<std::string, std::vector<int>>, int> patterns;
+  for (const RankGroup& group : groups) {
+    const std::vector<int> on = hosts_among(group.ranks, hosts);  // the host number of each rank: 0, 0, 1, 1 …
+    const int pattern = patterns.try_emplace({group.name, on}, static_cast<int>(patterns.size())).first->second;
+    std::map<int, int> ranks_on;
+    for (const int host : on) ++ranks_on[host];
+    for (std::size_t i = 0; i < group.ranks.size(); ++i) {
+      std::vector<int>& own = seen[static_cast<std::size_t>(group.ranks[i])];
+      own.push_back(pattern);
+      own.push_back(on.empty() ? 0 : ranks_on[on[i]]);
+    }
+  }
+  std::map<std::vector<int>, int> numbers;
+  std::vector<int> scripts;
+  for (std::vector<int>& own : seen) {
+    std::vector<std::pair<int, int>> pairs;  // sorted, so that the order of the groups does not matter
+    for (std::size_t i = 2; i < own.size(); i += 2) pairs.emplace_back(own[i], own[i + 1]);
+    std::ranges::sort(pairs);
+    own.resize(2);
+    for (const auto& [pattern, beside] : pairs) own.insert(own.end(), {pattern, beside});
+    scripts.push_back(numbers.try_emplace(own, static_cast<int>(numbers.size())).first->second);
+  }
+  return scripts;
+}
+
+void require_copies(const TrainingOptions& o, const HostLinks& host) {
+  if (!o.offload.to_host)
+    usage_error("a GPU offloads to the host, not to a file", words_of(o.offload), "name the host: --place …=host");
+  if (host.offload == 0 || (o.offload.optimizer && host.memory == 0))
+    usage_error("the machine file does not say how fast an accelerator copies to the host, or how fast the host updates",
+                fmt::format("[host] has {}{}", host.offload == 0 ? "no offload" : "offload",
+                            host.memory == 0 ? " and no memory" : ", but memory"),
+                "add offload and memory, in B/s, to [host] (docs/machines.md), or leave out --place");
+}
+
+}  // namespace
+
+std::vector<int> hosts_of(const System& system, std::int64_t ranks) {
+  std::vector<int> hosts;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) hosts.push_back(static_cast<int>(rank / system.host.accelerators));
+  return hosts;
+}
+
+void require_network(const System& system, std::int64_t ranks) {
+  if (ranks <= system.host.accelerators || system.network.adapters > 0) return;
+  usage_error("the machine has no network between hosts",
+              fmt::format("{} ranks, {} accelerators on a host", ranks, system.host.accelerators),
+              "add [network] to its file (docs/machines.md), or take fewer ranks");
+}
+
+// A script has a fixed order of work. If an update runs during the passes, however, the order depends on when each window of
+// optimizer states has been read. So a step with such an update cannot be predicted.
+void require_predictable(const StepRequest& request) {
+  const TrainingOptions& o = request.plan.options;
+  const System& s = request.system;
+  require_network(s, request.plan.layout.ranks());
+  if (o.update != UpdateTime::after)
+    usage_error("the time of updates during passes is not predicted", fmt::format("--update {}", name_of(o.update)),
+                "leave out --update");
+  if (o.offload.any()) require_copies(o, s.host);
+  if (o.numerics != NumericsKind::fast)
+    usage_error("only fast numerics are predicted", fmt::format("numerics {}", name_of(o.numerics)), "leave out --numerics");
+  rate_of(s.accelerator, name_of(o.compute));
+  if (!request.products.empty()) rate_of(s.accelerator, request.products);
+}
+
+PredictedStep predict_step(const StepRequest& request) {
+  require_predictable(request);
+  StageRequest recorded{request.plan, request.products, name_of(request.plan.options.compute)};
+  if (recorded.products.empty()) recorded.products = recorded.others;
+  const Layout& layout = request.plan.layout;
+  const TrainingOptions& options = request.plan.options;
+  recorded.plan.hosts = hosts_of(request.system, layout.ranks());
+  const int hosts = recorded.plan.hosts.back() + 1;
+  if (hosts == 1) recorded.plan.hosts.clear();
+
+  const PipelineSchedule schedule = schedule_of(options, layout);
+  const std::vector<RankGroup> groups = groups_of(layout);
+  std::vector<int> script_of_rank = scripts_of(layout, groups, recorded.plan.hosts);
+  if (!request.folded) std::iota(script_of_rank.begin(), script_of_rank.end(), 0);
+  PredictedStep predicted;
+  predicted.ranks = fold(groups, script_of_rank, request.system.host.accelerators);
+  std::map<int, StageCost> scripts;
+  std::vector<const StageCost*> costs;
+  std::vector<std::int64_t> stages;
+  for (const RankClass& one : predicted.ranks.classes) {
+    const auto [script, is_new] = scripts.try_emplace(script_of_rank[static_cast<std::size_t>(one.rank)]);
+    if (is_new) script->second = stage_cost(recorded, request.system, one.rank);
+    costs.push_back(&script->second);
+    stages.push_back(stage_of(layout, one.rank));
+  }
+  predicted.step = execute({request.system, predicted.ranks, costs, stages, schedule});
+  predicted.seconds = predicted.step.seconds * slowness(request.system.network, hosts);
+  predicted.model_flops =
+      options.shape.flops_per_token() * static_cast<double>(options.batch.global * options.shape.sequence);
+  predicted.peak_flops = rate_of(request.system.accelerator, recorded.products).flops * static_cast<double>(layout.ranks());
+  return predicted;
+}
+
+}  // namespace chorale

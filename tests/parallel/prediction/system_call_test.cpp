@@ -1,0 +1,86 @@
+// Compares the simulated times of collectives with closed forms.
+#include "parallel/prediction/system_call.hpp"
+
+#include <chorale/algorithm.hpp>
+#include "parallel/mesh/call_price.hpp"
+#include "parallel/prediction/stage_cost.hpp"
+#include "parallel/prediction/system_step.hpp"
+#include "tests/catch.hpp"
+#include "tests/parallel/prediction/small_system.hpp"
+
+namespace chorale::test {
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+System system_of(double latency, int accelerators) {
+  System system = small_system();
+  system.host = {.accelerators = accelerators, .link = 100, .latency = latency};
+  system.network = {.adapters = static_cast<double>(accelerators), .adapter = 20, .latency = 3 * latency};
+  return system;
+}
+
+struct Called {
+  double executed = 0, closed = 0;
+  std::int64_t sent = 0;
+};
+
+Called call(Collective what, const std::string& name, std::int64_t count, int ranks, const System& system) {
+  std::vector<int> hosts = hosts_of(system, ranks);
+  if (hosts.back() == 0) hosts.clear();
+  const Problem problem = Problem::even(what, count, ranks, 0, false, hosts);
+  const Algorithm& algorithm = *find_algorithm(what, name);
+  const std::vector<Schedule> schedules = plan_all_ranks(algorithm, problem);
+  const CallVolume volume = volume_of_call({.algorithm = &algorithm}, problem, DType::f32, 0);
+  return {seconds_of_call(schedules, 4, system), time_of_call({.volume = volume}, system, 1).total(), volume.sent};
+}
+
+}  // namespace
+
+TEST_CASE("a ring takes its closed form, in virtual time, on a host, and without latency between hosts") {
+  for (const double latency : {0.0, 0.25})
+    for (const int ranks : {2, 4, 8}) {
+      if (latency > 0 && ranks > 4) continue;
+      const Called ring = call(Collective::all_reduce, "ring", 960, ranks, system_of(latency, 4));
+      INFO(ranks << " ranks, latency " << latency);
+      CHECK_THAT(ring.executed, WithinRel(ring.closed, 1e-9));
+      CHECK_THAT(call(Collective::all_gather, "ring", 960, ranks, system_of(latency, 4)).executed,
+                 WithinRel(ring.closed / 2, 1e-9));
+    }
+}
+
+TEST_CASE("between hosts, a ring takes less than its closed form, which counts the longest latency for every message") {
+  const Called ring = call(Collective::all_reduce, "ring", 960, 8, system_of(0.25, 4));
+  CHECK(ring.executed < ring.closed);
+  CHECK(ring.executed > ring.closed / 3);
+  const Called three = call(Collective::all_reduce, "ring", 960, 12, system_of(0, 4));  // messages have two different speeds
+  CHECK_THAT(three.executed, WithinRel(three.closed, 0.02));
+}
+
+TEST_CASE("a ring of n ranks takes 2(n-1) latencies, and 2(n-1)/n of the vector over a link") {
+  const Called ring = call(Collective::all_reduce, "ring", 960, 6, system_of(0.5, 6));
+  CHECK_THAT(ring.executed, WithinRel(10 * 0.5 + 10.0 / 6 * 960 * 4 / 100, 1e-9));
+}
+
+TEST_CASE("messages that leave a rank together share its link") {
+  // With the algorithm `direct`, the root sends to 3 ranks concurrently. In a tree, the root sends to 2 ranks concurrently,
+  // and one of these ranks then forwards the message.
+  const System system = system_of(0, 4);
+  CHECK_THAT(call(Collective::broadcast, "direct", 1000, 4, system).executed, WithinRel(3 * 4000.0 / 100, 1e-9));
+  CHECK_THAT(call(Collective::broadcast, "binomial_tree", 1000, 4, system).executed,
+             WithinRel((2 + 1) * 4000.0 / 100, 1e-9));
+}
+
+TEST_CASE("all ranks of a host share its adapters") {
+  // Each of 4 ranks sends an eighth of its input to each of 4 ranks of the other host, over 4 adapters of 20 B/s.
+  const System system = system_of(0, 4);
+  const Called direct = call(Collective::all_to_all, "direct", 800, 8, system);
+  CHECK_THAT(direct.executed, WithinRel(4 * 4 * 400.0 / 80, 1e-9));
+}
+
+TEST_CASE("a collective of one rank, or without elements, takes no time") {
+  CHECK(call(Collective::all_reduce, "ring", 0, 4, system_of(0.5, 4)).executed == 0);
+  CHECK(call(Collective::all_reduce, "ring", 100, 1, system_of(0.5, 4)).executed == 0);
+}
+
+}  // namespace chorale::test
