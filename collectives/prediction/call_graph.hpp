@@ -9,8 +9,9 @@
 
 namespace chorale::prediction {
 
-class CallGraph : public WorkGraph {
+class CallGraph : protected WorkGraph {
  public:
+  using WorkGraph::add, WorkGraph::add_transfer, WorkGraph::after;
   CallGraph(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices);
 
   // Records that the work item `work` accesses elements of rank `owner`. Its duration becomes longer by the price.

@@ -35,6 +35,7 @@ class StepGraph {
   };
 
   explicit StepGraph(const std::vector<Schedule>& ranks);  // `ranks` must outlive the graph
+  explicit StepGraph(std::vector<Schedule>&&) = delete;
   const std::vector<Schedule>& ranks() const { return ranks_; }
   const std::vector<StepLinks>& steps(std::size_t rank) const { return links_[rank]; }
   const std::vector<Meeting>& meetings(std::size_t rank, std::size_t step) const { return meetings_[rank][step]; }

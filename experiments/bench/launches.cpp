@@ -87,11 +87,15 @@ SeriesRow merged_row(const Rows& rows) {
 void require_same_case(const SeriesRow& row, const SeriesRow& first, std::size_t number) {
   static const std::set<std::string> of_case{"op",   "backend", "algorithm", "dtype",   "redop",
                                              "root", "chunks",  "bytes",     "in_place"};
+  std::size_t compared = 0;
   each_column<SeriesRow>([&](const auto& field) {
-    if (const std::string& name = field.column.name; of_case.contains(name))
-      require(row.*field.member == first.*field.member, "launches differ: case {} has another {} in one of them", number,
-              name);
+    const std::string& name = field.column.name;
+    if (!of_case.contains(name)) return;
+    ++compared;
+    require(row.*field.member == first.*field.member, "launches differ: case {} has another {} in one of them", number,
+            name);
   });
+  require(compared == of_case.size(), "{} of {} columns of a case are known", compared, of_case.size());
 }
 
 // The table of `report --compare`, in which A is the other program and B is this program.

@@ -16,19 +16,16 @@ auto each(const Rows& rows, Of of) {
   return values;
 }
 
-template <class Row>
-const Row* pointer_to(const Row& row) {
-  return &row;
-}
-template <class Row>
-const Row* pointer_to(const Row* row) {
-  return row;
-}
-
 // Splits rows into groups with equal values of `key`, in the order in which the groups first appear. Takes rows, or pointers
 // to rows; returns groups of pointers.
 template <class Rows, class Key>
 auto grouped(const Rows& rows, Key key) {
+  const auto pointer_to = [](const auto& row) {
+    if constexpr (std::is_pointer_v<std::decay_t<decltype(row)>>)
+      return row;
+    else
+      return &row;
+  };
   std::vector<std::vector<decltype(pointer_to(*std::begin(rows)))>> groups;
   for (const auto& each_row : rows) {
     const auto row = pointer_to(each_row);

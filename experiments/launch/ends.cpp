@@ -9,7 +9,8 @@
 
 namespace chorale::launch {
 
-EndOfRun end_of_run(const std::optional<Verdict>& verdict, int code, const std::string& status, bool was_asked) {
+EndOfRun end_of_run(const std::optional<Verdict>& verdict, int code, const std::string& status, bool was_asked,
+                    bool was_started) {
   constexpr int signaled = 128;
   EndOfRun end{.exit_code = code};
   if (verdict && verdict->kind != VerdictKind::asked_to_end) {
@@ -25,7 +26,8 @@ EndOfRun end_of_run(const std::optional<Verdict>& verdict, int code, const std::
   } else if (code == static_cast<int>(Exit::watchdog) || code > signaled) {
     end.how = Ended::died;
   } else {
-    end.how = code == 0 ? Ended::unknown : Ended::failed;
+    const bool is_own = code == static_cast<int>(Exit::usage) || code == static_cast<int>(Exit::check);
+    end.how = code == 0 ? Ended::unknown : was_started || is_own ? Ended::failed : Ended::not_started;
   }
   return end;
 }

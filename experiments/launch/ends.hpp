@@ -12,7 +12,9 @@
 namespace chorale::launch {
 
 // `status`: the last status in the run's metrics.jsonl. `was_asked`: whether the launch asked the ranks to end.
-EndOfRun end_of_run(const std::optional<Verdict>& verdict, int code, const std::string& status, bool was_asked);
+// `was_started`: whether a guard or a record of this start was seen.
+EndOfRun end_of_run(const std::optional<Verdict>& verdict, int code, const std::string& status, bool was_asked,
+                    bool was_started = true);
 EventKind kind_of(const std::optional<Verdict>& verdict, const EndOfRun& end);
 std::string in_words(const std::optional<Verdict>& verdict, const EndOfRun& end);
 

@@ -171,10 +171,8 @@ EndOfRun Supervisor::start(const Chosen& chosen) {
   note_start(watch);
   if (const double seconds = watch.run.step_seconds(); !std::isnan(seconds)) measured_[layout.layout] = seconds;
   lose_silent_hosts(watch);
-  EndOfRun end = end_of_run(watch.verdict, watch.code, watch.run.status(), wants_end_);
   const bool was_started = !watch.holds.empty() || !std::isnan(watch.run.opened());
-  if (end.how == Ended::failed && end.exit_code == static_cast<int>(Exit::runtime) && !was_started)
-    end.how = Ended::not_started;
+  EndOfRun end = end_of_run(watch.verdict, watch.code, watch.run.status(), wants_end_, was_started);
   keepers_.refresh();
   end.saved = saved_step(slots_.live_hosts(now()));
   if (end.how != Ended::complete && newest_saved_step(program_.save_dir(record_.folder())) >= program_.steps())
@@ -257,7 +255,7 @@ void Supervisor::note_start(const Watch& watch) {
 
 void Supervisor::note_end(const Watch& watch, const EndOfRun& end, double ended) {
   if (has_event_) {  // this start did no step
-    if (std::isnan(event_.start_s)) event_.start_s = ended - watch.run.began();
+    event_.start_s = (std::isnan(watch.run.opened()) ? ended : watch.run.opened()) - watch.run.began();
     record_.event(event_);
   }
   has_event_ = false;

@@ -65,7 +65,7 @@ void Supervisor::hurry_up(Watch& watch, int launcher, double now) {
   const double passed = now - watch.verdict_at;
   if (passed > kill_ranks_seconds && watch.hurry < 1) {
     watch.hurry = 1;
-    watch.guards.say({.host = host_name(), .ends = "now"});
+    watch.guards.say({.host = host_name(), .verdict = watch.verdict, .ends = "now"});
   }
   if (passed > ask_launcher_seconds && watch.hurry < 2) {
     watch.hurry = 2;
@@ -118,8 +118,9 @@ void Supervisor::quarantine(const Watch& watch) {
   const bool is_lost = verdict.kind == VerdictKind::died || verdict.kind == VerdictKind::hung;
   if (is_lost && verdict.rank >= 0) slots_.lose(verdict.rank, now());
   if (verdict.kind != VerdictKind::host_gone) return;
-  const double lost_at = watch.verdict_at - std::max(0.0, verdict.silent_seconds);  // its keeper can have told it then
-  for (const auto& [host, ranks] : watch.holds)  // the name of a host here can differ from its own name
+  const double lost_at =
+      watch.verdict_at - std::max(0.0, verdict.silent_seconds);  // its keeper may already have reported this loss
+  for (const auto& [host, ranks] : watch.holds)                  // the name of a host here can differ from its own name
     if (host == verdict.host && !ranks.empty()) return slots_.lose_host(slots_.host_of(ranks.front()), now(), lost_at);
   slots_.lose_host(verdict.host, now(), lost_at);
 }

@@ -45,11 +45,11 @@ void AskedPlan::assume(PlanRequest& request) {
   }
   const TuningTable table_here = tuning_of_this_host();
   request.selector = std::make_shared<const Selector>(table_here, on_machine());
-  const std::int64_t most = std::max(ranks, request.layout.ranks());
-  if (!places && most > most_on_a_host() && leaves_open(request.backends)) {
+  const std::int64_t needed = std::max(ranks, request.layout.ranks());
+  if (!places && needed > most_on_a_host() && leaves_open(request.backends)) {
     send_in_rings(request.backends, request.algorithms);
     assumed.push_back(
-        fmt::format("rings of messages, because {} ranks need several hosts (--hosts, --backend, --algorithm)", most));
+        fmt::format("rings of messages, because {} ranks need several hosts (--hosts, --backend, --algorithm)", needed));
     return;
   }
   if (const std::string backend = assume_backends(request.backends, places); !backend.empty()) assumed.push_back(backend);

@@ -3,7 +3,7 @@
 // /train has the step time, /pipeline has the passes of the stages, and /memory has the planned bytes. An additional table
 // /simulated shows how each stage spends its time.
 //
-//   machine of accelerators       the planner's executor (parallel/prediction/system_step.hpp)
+//   machine of accelerators       the executor (parallel/prediction/system_step.hpp)
 //   calibrated machine file       the prediction of a step (parallel/prediction/cpu_step.hpp), up to 63 ranks
 #pragma once
 #include "experiments/common/command.hpp"

@@ -57,9 +57,8 @@ class Trace {
 
   void add(Span span) { keep(spans_, std::move(span)); }
   void add(Inner inner) { keep(inner_, std::move(inner)); }
-  std::int64_t add(Call call) {
-    return keep(calls_, std::move(call));
-  }  // returns the call's number, or −1 if tracing is off or the limit is reached
+  // Returns the call's number, or −1 if tracing is off or the limit is reached.
+  std::int64_t add(Call call) { return keep(calls_, std::move(call)); }
   void over(std::int64_t call, double waited, double ends);  // sets the times when the wait for a call began and ended
 
   const std::vector<Span>& spans() const { return spans_; }

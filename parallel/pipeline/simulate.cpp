@@ -36,7 +36,7 @@ class PipelineSimulation {
     return schedule_.actions[index(stage)][next_[index(stage)]];
   }
 
-  // Begins the stage's next action if the stage is idle and another stage has made the action's input.
+  // Begins the stage's next action if the stage is idle and the action's input is made.
   void go_on(std::int64_t stage) {
     if (begun_[index(stage)] >= 0 || next_[index(stage)] == schedule_.actions[index(stage)].size()) return;
     const PipelineAction& action = next_action(stage);

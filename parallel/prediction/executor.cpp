@@ -63,7 +63,7 @@ class Executor {
 
   ExecutedStep run() {
     for (std::size_t c = 0; c < states_.size(); ++c) engine_.at(0, static_cast<int>(c));
-    engine_.run([this](int id) { index(id) < states_.size() ? go_on(index(id)) : goes_on(id - classes()); });
+    engine_.run([this](int id) { index(id) < states_.size() ? go_on(index(id)) : advance(id - classes()); });
     for (std::size_t c = 0; c < states_.size(); ++c) {
       require(states_[c].done, "rank {} waits forever in the simulation of a step", e_.ranks.classes[c].rank);
       result_.classes[c].seconds = states_[c].accelerator;
@@ -224,7 +224,7 @@ class Executor {
     return true;
   }
 
-  void goes_on(int which) {
+  void advance(int which) {
     const KnownCall& call = *transfers_[index(which)].call;
     if (call.uses.empty() || std::exchange(transfers_[index(which)].moves, true)) return over(which);
     engine_.begin({classes() + which, call.time.crossing, call.uses, call.time.crossing / call.time.moves});

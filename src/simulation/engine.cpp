@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "src/base/error.hpp"
+
 namespace chorale {
 
 void Engine::begin(Activity activity) {
+  require(static_cast<bool>(sharing_), "an activity needs a sharing that sets its rate");
   activities_.push_back(std::move(activity));
   changed_ = true;
 }

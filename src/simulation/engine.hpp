@@ -6,8 +6,8 @@
 //
 // The rates of all activities change whenever one begins or is over. A sharing sets them, for example max_min.hpp.
 //
-// At one time, activities are over first, then times are reached; both in the order of their ids. O(events · activities).
-// Equal inputs give bit-identical results.
+// At one time, activities that were running are over first, then times are reached; both in the order of their ids.
+// O(events · activities). Equal inputs give bit-identical results.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -37,7 +37,7 @@ using Sharing = std::function<void(std::vector<Activity>&)>;
 
 class Engine {
  public:
-  explicit Engine(Sharing sharing = {}) : sharing_(std::move(sharing)) {}
+  explicit Engine(Sharing sharing = {}) : sharing_(std::move(sharing)) {}  // without a sharing, there are only times
 
   double now() const { return now_; }
   void at(double time, int id) { times_.emplace(time, id); }

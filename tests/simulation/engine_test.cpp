@@ -43,7 +43,7 @@ TEST_CASE("what begins at a time is over at this time if it takes none, before t
 
 TEST_CASE("activities share a resource from when they begin until they are over") {
   Engine engine(max_min({10}));
-  engine.begin({1, 100, {{0}}});  // alone for 2 s: 20 of 100; then 5 each for 8 s: 60 left after 4 s more …
+  engine.begin({1, 100, {{0}}});
   engine.at(2, 0);
   Reports reports;
   engine.run([&](int id) {
@@ -52,7 +52,7 @@ TEST_CASE("activities share a resource from when they begin until they are over"
   });
   REQUIRE(reports.size() == 3);
   CHECK((reports[1].second == 2 && reports[1].first == Approx(10)));  // 40 at 5 per second
-  CHECK((reports[2].second == 1 && reports[2].first == Approx(14)));  // 20 and 40 by then, and the other 40 alone
+  CHECK((reports[2].second == 1 && reports[2].first == Approx(14)));  // 20 alone, 40 beside the other, 40 alone
 }
 
 TEST_CASE("equal activities are over at the same time, in the order of their ids") {

@@ -17,7 +17,7 @@ constexpr int unknown = -1;
 class Grouping {
  public:
   explicit Grouping(const std::vector<Schedule>& ranks) : graph_(ranks) {
-    require(graph_.unmatched().empty(), "{}", graph_.unmatched());
+    graph_.messages();  // throws if a message has only one end
     for (const Schedule& schedule : ranks) {
       ready_.emplace_back(schedule.steps.size(), unknown);
       over_.emplace_back(schedule.steps.size(), unknown);

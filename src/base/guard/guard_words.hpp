@@ -30,7 +30,7 @@ struct GuardWords {
                                                      // decides whether the run hangs
   std::string lost = "";                             // why the run cannot go on
   int exit_code = static_cast<int>(Exit::watchdog);  // exit code of all ranks if the run cannot go on
-  std::optional<Verdict> verdict = {};               // the same for programs; only together with `lost`
+  std::optional<Verdict> verdict = {};               // the same for programs; only together with `lost` or `ends`
   std::string ends = "";                             // "soon" or "now", from the supervisor of this run
   std::vector<int> holds = {};                       // the ranks of this host, for a supervisor
   std::optional<std::string> kept = {};              // from a keeper: the snapshots that it holds (keeper.hpp)

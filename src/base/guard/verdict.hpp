@@ -6,7 +6,8 @@
 //   hung            no rank makes progress                                        the first late rank, its host
 //   host_gone       a host is silent                                              host
 //   failed          a rank reported an error and exited with its code             rank, host, exit code
-//   asked_to_end    a signal asked ranks to end, and they were killed             rank, host
+//   asked_to_end    a signal or the launch asked ranks to end, and they were      rank (if it was one), host
+//                   killed
 //   launcher_gone   the launcher, or the supervisor, is dead                      host
 #pragma once
 #include <cstdint>

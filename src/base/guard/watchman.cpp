@@ -103,7 +103,7 @@ void Watchman::hear_supervisor() {
     if (words.ends != "now") continue;
     if (lost_at_ < 0)
       lose(fmt::format("the launch ended the ranks on {}", host_name()),
-           {.kind = VerdictKind::asked_to_end, .host = host_name()}, died_or_hung, false);
+           words.verdict.value_or(Verdict{.kind = VerdictKind::asked_to_end, .host = host_name()}), died_or_hung, false);
     ranks_.end();
   }
   // The supervisor says something twice a second.

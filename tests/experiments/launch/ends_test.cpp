@@ -45,6 +45,14 @@ TEST_CASE("the verdict decides how a run ended, not the exit code of the launche
   }
 }
 
+TEST_CASE("a launcher that failed before any rank was heard has started none") {
+  const auto how = [](int code, bool was_started) { return end_of_run({}, code, "", false, was_started).how; };
+  CHECK((how(1, false) == Ended::not_started && how(127, false) == Ended::not_started));
+  CHECK((how(1, true) == Ended::failed && how(127, true) == Ended::failed));
+  CHECK((how(2, false) == Ended::failed && how(3, false) == Ended::failed));  // codes of ours: another start cannot help
+  CHECK((how(0, false) == Ended::unknown && how(137, false) == Ended::died));
+}
+
 TEST_CASE("the end of a run in words names rank, host, signal and step") {
   const auto words = [](const Verdict& verdict) { return in_words(verdict, end_of_run(verdict, 137, "running", false)); };
   CHECK(words({VerdictKind::died, 2, "n1", "was killed by SIGKILL", "step 12"}) ==
