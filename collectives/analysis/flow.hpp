@@ -1,5 +1,5 @@
-// What the analysis of schedules shares. Lineup numbers the elements of a rank's buffers. walk() runs the steps of all ranks
-// in one of the orders that the dependencies allow.
+// Two tools for the analysis of schedules. Lineup numbers the elements of a rank's buffers. walk() visits the steps of all
+// ranks in an order that the dependencies allow.
 #pragma once
 #include <functional>
 #include <utility>

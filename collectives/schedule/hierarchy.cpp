@@ -37,14 +37,16 @@ void Hierarchy::own_evenly(std::int64_t count) {
 }
 
 void Hierarchy::own_blocks(const Blocks& blocks) {
-  for (std::size_t i = 0; i < hosts_.size(); ++i)
-    for (int host = hosts_[i], local = 0; local < std::ssize(lanes_.ranks(host)); ++local) {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const int host = hosts_[i];
+    for (int local = 0; local < std::ssize(lanes_.ranks(host)); ++local) {
       const int rank = lanes_.ranks(host)[static_cast<std::size_t>(local)];
       const int owned = lanes_.first(host, local + 1) - lanes_.first(host, local);
       const Blocks cut = Blocks::even(blocks.count(rank), owned);
       for (int piece = 0; piece < owned; ++piece)
         pieces_[i].push_back(output(blocks.first(rank) + cut.first(piece), cut.count(piece)));
     }
+  }
 }
 
 std::vector<int> Hierarchy::neighbors() const {

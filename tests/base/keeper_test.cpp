@@ -105,7 +105,8 @@ TEST_CASE("a keeper is reached by its name only, and a dead one by none") {
     CHECK(KeeperLine(name).is_open());
     CHECK(!KeeperLine(name + "x").is_open());
     CHECK(!KeeperLine("").is_open());
-    CHECK(Keeper::start(name) == -1);  // the name is taken
+    CHECK(Keeper::start(name) == -1);           // the name is taken
+    CHECK_FALSE(Keeper::keep(name, "n0", ""));  // and its keeper serves this user: the host has two names
   }
   KeeperLine line(name);
   CHECK(!line.is_open());

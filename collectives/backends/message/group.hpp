@@ -1,5 +1,5 @@
-// What all backends that send messages share: groups whose ranks agree on their calls by control messages
-// (call_agreement.hpp), and the transport that creates these groups.
+// Base classes of the backends that send messages. In an AgreedGroup, the ranks agree on their calls by control messages
+// (call_agreement.hpp). A MessageTransport creates these groups.
 #pragma once
 #include <memory>
 #include <string>

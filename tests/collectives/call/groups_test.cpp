@@ -8,6 +8,7 @@
 #include "collectives/backends/message/plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/collectives/expectation.hpp"
+#include "tests/collectives/schedule/planning.hpp"
 
 using namespace chorale;
 using namespace chorale::test;
@@ -155,15 +156,7 @@ TEST_CASE("a receive that depends on a later send of the same rank is in a later
 // Messages from one rank to another are matched in the order of their steps. So rank 0 may not send its input, which is
 // ready at once, in a group before the message that it forwards.
 TEST_CASE("a message is not in an earlier group than the message before it from the same rank to the same rank") {
-  const auto schedule = [](int rank) { return Schedule(Problem::even(Collective::all_reduce, 3, 2).at(rank)); };
-  std::vector<Schedule> ranks{schedule(0), schedule(1)};
-  ranks[0].recv(1, output(0, 1));
-  ranks[0].send(1, output(0, 1));
-  ranks[0].send(1, input(1, 1));
-  ranks[1].send(0, input(0, 1));
-  ranks[1].recv(0, output(1, 1));
-  ranks[1].recv(0, output(2, 1));
-  const auto groups = in_groups(ranks, 0);
+  const auto groups = in_groups(forwarding_ranks(), 0);
   REQUIRE(groups.size() == 2);
   CHECK(groups[0].messages == std::vector{0});
   CHECK(groups[1].messages == std::vector{1, 2});

@@ -4,24 +4,13 @@
 
 #include <chorale/algorithm.hpp>
 #include "tests/catch.hpp"
+#include "tests/collectives/prediction/sample_prices.hpp"
 #include "tests/sample.hpp"
 
 using namespace chorale;
 using namespace chorale::prediction;
 
 namespace {
-
-Prices known() {
-  Prices p{.call = 2e-7, .step = 1e-7, .message = 4e-7, .latency = 3e-7, .handshake = 3e-6, .turn = 8e-7};
-  p.touch = {1 / 80e9, 1 / 70e9, 1 / 60e9, 1 / 40e9, 1 / 9e9};
-  p.cross = {1 / 30e9, 1 / 28e9, 1 / 25e9, 1 / 20e9, 1 / 7e9};
-  p.cross_sum = 1 / 15e9;
-  p.sum = 1 / 60e9;
-  p.copy = 1 / 12e9;
-  p.eager = 1 / 6e9;
-  p.eager_bytes = 12288;
-  return p;
-}
 
 // Returns calls of all algorithms at several sizes, without times. Only every n-th of these calls is returned.
 std::vector<Timed> calls(const Site& site, int n = 5) {
@@ -46,7 +35,7 @@ bool go_on() {
 
 TEST_CASE("on mapped memory, a fit recovers the prices that made the times") {
   const Site site = Site::one_host(2, 2);
-  const Prices truth = known();
+  const Prices truth = test::sample_prices();
   std::vector<Timed> rows = calls(site);
   for (Timed& row : rows) row.seconds = mapped(row.ranks, 4, site, truth);
   const auto fitted = fit(rows, 4, true, site, go_on);
@@ -64,7 +53,7 @@ TEST_CASE("of messages, a fit also finds where the handshake begins, and the pri
     if (hosts == 1 && !test::thorough()) continue;  // one fit takes half a minute
     Site site = Site::one_host(4, 2);
     if (hosts == 2) site.host_of = {0, 0, 1, 1};
-    Prices truth = known(), between = known();
+    Prices truth = test::sample_prices(), between = test::sample_prices();
     between.latency = 5e-5;
     between.link = 1 / 115e6;
     between.message = 8e-6;
@@ -84,7 +73,7 @@ TEST_CASE("a fit finds the burst of a link, and none where the link is a wire") 
   Site site = Site::one_host(4, 4);
   site.host_of = {0, 0, 1, 1};
   for (const double burst : {0.0, 1e5}) {
-    Prices within = known(), between = known();
+    Prices within = test::sample_prices(), between = test::sample_prices();
     within.eager_bytes = 448;
     between.latency = 5e-5;
     between.link = 1 / 115e6;
@@ -102,7 +91,7 @@ TEST_CASE("a fit finds the burst of a link, and none where the link is a wire") 
 TEST_CASE("with several hosts, prices within a host that are known stay as they are") {
   Site site = Site::one_host(4, 4);
   site.host_of = {0, 0, 1, 1};
-  Prices within = known(), between = known();
+  Prices within = test::sample_prices(), between = test::sample_prices();
   within.eager_bytes = 448;
   between.latency = 5e-5;
   between.link = 1 / 115e6;
@@ -142,9 +131,9 @@ TEST_CASE("prices depend on the footprint, evenly on a logarithmic scale") {
 
 TEST_CASE("a level in a machine file and its prices are two forms of one thing") {
   Level level;
-  set_prices(level, known());
+  set_prices(level, test::sample_prices());
   const Prices back = prices_of(level);
-  CHECK((back.call == 2e-7 && back.touch == known().touch && back.eager_bytes == 12288));
+  CHECK((back.call == 2e-7 && back.touch == test::sample_prices().touch && back.eager_bytes == 12288));
   CHECK(level.prices.at("sum")[0] == Approx(60e9));
   CHECK(!level.prices.contains("link"));  // a cost of 0 is left out of the machine file
 }
@@ -153,7 +142,7 @@ TEST_CASE("the level of the most similar run prices a call, and a call between h
   Machine machine{.signature = "any", .cores = 2};
   for (const int ranks : {2, 4, 16}) {
     machine.levels.push_back({.backend = "ucx", .ranks = ranks});
-    set_prices(machine.levels.back(), known());
+    set_prices(machine.levels.back(), test::sample_prices());
   }
   CHECK(nearest(machine, "ucx", "host", 3, 1)->ranks == 4);
   CHECK(nearest(machine, "ucx", "host", 64, 1)->ranks == 16);
@@ -164,7 +153,7 @@ TEST_CASE("the level of the most similar run prices a call, and a call between h
   REQUIRE(one_host);
   CHECK(!predict(machine, "ucx", false, ranks, 4, {0, 0, 1, 1}));
   Level network{.backend = "ucx", .span = "network", .ranks = 4, .hosts = 2};
-  Prices slow = known();
+  Prices slow = test::sample_prices();
   slow.link = 1 / 100e6;
   set_prices(network, slow);
   machine.levels.push_back(network);

@@ -24,4 +24,17 @@ inline std::vector<Schedule> cut_all(std::vector<Schedule> ranks, int chunks) {
   return ranks;
 }
 
+// Rank 0 receives an element from rank 1 and sends it back. Then it sends an element of its own, which was ready at once.
+inline std::vector<Schedule> forwarding_ranks() {
+  const Problem problem = Problem::even(Collective::all_reduce, 3, 2);
+  std::vector<Schedule> ranks{Schedule(problem), Schedule(problem.at(1))};
+  ranks[0].recv(1, output(0, 1));
+  ranks[0].send(1, output(0, 1));
+  ranks[0].send(1, input(1, 1));
+  ranks[1].send(0, input(0, 1));
+  ranks[1].recv(0, output(1, 1));
+  ranks[1].recv(0, output(2, 1));
+  return ranks;
+}
+
 }  // namespace chorale::test

@@ -2,26 +2,11 @@
 #include "collectives/schedule/step_graph.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/collectives/schedule/planning.hpp"
 
 namespace chorale::test {
-namespace {
-
-std::vector<Schedule> two_ranks() {
-  const auto schedule = [](int rank) { return Schedule(Problem::even(Collective::all_reduce, 3, 2).at(rank)); };
-  std::vector<Schedule> ranks{schedule(0), schedule(1)};
-  ranks[0].recv(1, output(0, 1));
-  ranks[0].send(1, output(0, 1));
-  ranks[0].send(1, input(1, 1));
-  ranks[1].send(0, input(0, 1));
-  ranks[1].recv(0, output(1, 1));
-  ranks[1].recv(0, output(2, 1));
-  return ranks;
-}
-
-}  // namespace
-
 TEST_CASE("a step waits for what it reads, and for the step before it in its channel to begin") {
-  const std::vector<Schedule> ranks = two_ranks();
+  const std::vector<Schedule> ranks = forwarding_ranks();
   const std::vector<StepLinks> links = links_of(ranks[0].steps);
   CHECK((links[0].dependents == std::vector{1} && links[0].successors.empty()));
   CHECK((links[1].dependents.empty() && links[1].successors == std::vector{2}));
@@ -29,7 +14,7 @@ TEST_CASE("a step waits for what it reads, and for the step before it in its cha
 }
 
 TEST_CASE("the i-th send of a channel meets the i-th receive") {
-  const std::vector<Schedule> ranks = two_ranks();
+  const std::vector<Schedule> ranks = forwarding_ranks();
   const std::vector<Message> messages = StepGraph(ranks).messages();
   REQUIRE(messages.size() == 3);
   CHECK((messages[0].from == 0 && messages[0].send == 1 && messages[0].recv == 1));
@@ -38,7 +23,7 @@ TEST_CASE("the i-th send of a channel meets the i-th receive") {
 }
 
 TEST_CASE("a message with only one end is refused, and named") {
-  std::vector<Schedule> unread = two_ranks(), unsent = two_ranks();
+  std::vector<Schedule> unread = forwarding_ranks(), unsent = forwarding_ranks();
   unread[1].steps.pop_back();
   unsent[0].steps.pop_back();
   CHECK_THROWS_WITH(StepGraph(unread).messages(), says("rank 0: 1 messages to rank 1 are never received"));

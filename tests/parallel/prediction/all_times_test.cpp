@@ -18,6 +18,7 @@
 #include "parallel/prediction/cpu_step.hpp"
 #include "parallel/prediction/system_call.hpp"
 #include "tests/catch.hpp"
+#include "tests/collectives/prediction/sample_prices.hpp"
 #include "tests/parallel/prediction/small_system.hpp"
 #include "tests/parallel/small_training.hpp"
 
@@ -25,23 +26,6 @@ namespace chorale::test {
 namespace {
 
 using Print = std::function<void(const std::string& key, double value)>;
-
-prediction::Prices some_prices(bool is_network) {
-  prediction::Prices p{.call = 2e-7, .step = 1e-7, .message = 4e-7, .latency = 3e-7, .handshake = 3e-6, .turn = 8e-7};
-  p.touch = {1 / 80e9, 1 / 70e9, 1 / 60e9, 1 / 40e9, 1 / 9e9};
-  p.cross = {1 / 30e9, 1 / 28e9, 1 / 25e9, 1 / 20e9, 1 / 7e9};
-  p.cross_sum = 1 / 15e9;
-  p.sum = 1 / 60e9;
-  p.copy = 1 / 12e9;
-  p.eager = 1 / 6e9;
-  p.eager_bytes = 12288;
-  if (!is_network) return p;
-  p.latency = p.handshake = 3e-5;
-  p.message = 5e-6;
-  p.link = 1 / 120e6;
-  p.burst = 64e3;
-  return p;
-}
 
 void print_call(const std::vector<Schedule>& ranks, const std::string& key, const Print& print) {
   for (const Price& price : {Price{1e-6, 1e-9, 2e-10}, Price{0, 1e-9, 0}, Price{3e-5, 1.25e-10, 3e-11}}) {
@@ -59,11 +43,11 @@ void print_call(const std::vector<Schedule>& ranks, const std::string& key, cons
   for (const int cores : {1, 2, 16}) {
     prediction::Site site = prediction::Site::one_host(static_cast<int>(ranks.size()), cores);
     const std::string here = fmt::format("{}-cores/{}", cores, key);
-    if (hosts.empty()) print("mapped/" + here, prediction::mapped(ranks, 4, site, some_prices(false)));
+    if (hosts.empty()) print("mapped/" + here, prediction::mapped(ranks, 4, site, sample_prices()));
     if (!hosts.empty()) site.host_of = hosts;
-    print("messages/" + here, prediction::messages(ranks, 4, site, some_prices(false), some_prices(true)));
+    print("messages/" + here, prediction::messages(ranks, 4, site, sample_prices(), sample_prices(true)));
     if (!hosts.empty()) site.machine_of = hosts;
-    print("messages-apart/" + here, prediction::messages(ranks, 4, site, some_prices(false), some_prices(true)));
+    print("messages-apart/" + here, prediction::messages(ranks, 4, site, sample_prices(), sample_prices(true)));
   }
   System system = small_system();
   system.host = {.accelerators = 4, .link = 100e9, .latency = 2e-6};
@@ -124,7 +108,7 @@ void print_cpu_steps(const Print& print) {
   for (const char* span : {"host", "network"}) {
     const bool is_network = span != std::string("host");
     machine.levels.push_back({.backend = "ucx", .span = span, .hosts = 1 + is_network, .shared_cores = is_network});
-    prediction::set_prices(machine.levels.back(), some_prices(is_network));
+    prediction::set_prices(machine.levels.back(), sample_prices(is_network));
   }
   for (const char* word :
        {"dp1", "dp2", "dp4", "dp8", "dp1.tp2", "dp1.tp4", "dp1.pp2", "dp2.tp2", "dp2.pp2", "dp4.z1", "dp4.z2", "dp4.z3",
