@@ -4,7 +4,6 @@
 
 #include "layers/choice_counts.hpp"
 #include "layers/router_balance.hpp"
-#include "src/math/cast.hpp"
 #include "src/math/dropout.hpp"
 #include "src/math/forced_routing.hpp"
 #include "src/math/slots.hpp"

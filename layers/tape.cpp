@@ -1,6 +1,5 @@
 #include "layers/tape.hpp"
 
-#include <utility>
 
 namespace chorale {
 

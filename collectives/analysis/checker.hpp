@@ -13,7 +13,6 @@
 #pragma once
 #include <chorale/algorithm.hpp>
 #include <string>
-#include <vector>
 
 namespace chorale {
 

@@ -10,8 +10,6 @@
 #include <nccl.h>
 
 #include <map>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "collectives/backends/nccl_blocks.cuh"

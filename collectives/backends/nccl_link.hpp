@@ -18,8 +18,6 @@
 // errors of that call.
 #pragma once
 #include <memory>
-#include <span>
-#include <string>
 
 #include "collectives/backends/message/groups.hpp"
 #include "collectives/backends/message/plan.hpp"

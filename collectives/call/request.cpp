@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "collectives/call/communicator_state.hpp"
-#include "src/base/error.hpp"
 
 namespace chorale {
 

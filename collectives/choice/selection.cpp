@@ -7,13 +7,11 @@
 #include <cmath>
 #include <limits>
 
-#include <chorale/algorithm.hpp>
 #include "collectives/analysis/cost.hpp"
 #include "collectives/backends/backends.hpp"
 #include "collectives/prediction/prediction.hpp"
 #include "collectives/schedule/chunking.hpp"
 #include "src/base/error.hpp"
-#include "src/base/host.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {

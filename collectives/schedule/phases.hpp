@@ -2,7 +2,6 @@
 // all-gather. Algorithms store the blocks of the vector in different ranges, so a phase takes a Home as an argument. A Home
 // is a function that maps a block's number to the range where this rank stores the block.
 #pragma once
-#include <algorithm>
 #include <functional>
 
 #include <chorale/schedule.hpp>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include <chorale/algorithm.hpp>
 #include "collectives/backends/backends.hpp"

@@ -11,7 +11,6 @@
 //
 // A series of calls is ignored if the barrier time just before the series was unusual (barrier_time.hpp).
 #pragma once
-#include <string>
 
 #include "collectives/prediction/work.hpp"
 #include "experiments/bench/sweep.hpp"

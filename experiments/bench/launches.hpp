@@ -15,7 +15,6 @@
 // before or after it. The order within a pair is random. The launches of OTHER are recorded in a second file
 // (new.against.h5). Both records have the same `session` attribute, so reports pair the launches that have equal names.
 #pragma once
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>

@@ -7,7 +7,6 @@
 #include "collectives/choice/decision.hpp"
 #include "experiments/common/machine_named.hpp"
 #include "experiments/common/simulated.hpp"
-#include "src/base/text.hpp"
 #include "src/base/topology.hpp"
 
 namespace chorale::bench {

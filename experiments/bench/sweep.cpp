@@ -16,7 +16,6 @@
 #include "experiments/common/machine_watch.hpp"
 #include "experiments/common/random_order.hpp"
 #include "experiments/common/simulated.hpp"
-#include "src/base/error.hpp"
 #include "src/base/host.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"

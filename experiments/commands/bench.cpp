@@ -15,7 +15,6 @@
 #include "experiments/bench/results.hpp"
 #include "experiments/bench/sweep.hpp"
 #include "experiments/bench/tables.hpp"
-#include "experiments/common/advice.hpp"
 #include "experiments/common/machine_watch.hpp"
 #include "experiments/common/run_record.hpp"
 #include "experiments/common/simulated.hpp"

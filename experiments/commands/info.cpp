@@ -4,7 +4,6 @@
 // build and the ranks.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 

@@ -7,7 +7,6 @@
 
 #include "experiments/common/command.hpp"
 #include "src/base/built.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {

@@ -32,7 +32,6 @@
 #include "experiments/train/simulated.hpp"
 #include "experiments/train/team.hpp"
 #include "experiments/train/trace.hpp"
-#include "parallel/plan/plan.hpp"
 #include "parallel/plan/room.hpp"
 #include "parallel/prediction/prefetch.hpp"
 #include "parallel/state/checkpoint.hpp"
@@ -43,7 +42,6 @@
 #include "src/base/host.hpp"
 #include "src/base/launch.hpp"
 #include "src/base/signals.hpp"
-#include "src/base/text.hpp"
 #include "src/record/run_folder.hpp"
 
 namespace chorale {

@@ -15,7 +15,6 @@
 #include <random>
 
 #include <chorale/algorithm.hpp>
-#include "collectives/analysis/checker.hpp"
 #include "collectives/schedule/chunking.hpp"
 #include "experiments/common/command.hpp"
 #include "experiments/common/hosts_option.hpp"

@@ -7,7 +7,6 @@
 #pragma once
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "src/base/mpi.hpp"

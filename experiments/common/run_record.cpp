@@ -7,7 +7,6 @@
 #include <set>
 
 #include "collectives/backends/backends.hpp"
-#include "collectives/choice/tuning.hpp"
 #include "experiments/common/each.hpp"
 #include "experiments/common/gather_json.hpp"
 #include "src/base/built.hpp"

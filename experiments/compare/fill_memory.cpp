@@ -6,7 +6,6 @@
 
 #include "experiments/compare/prepared.hpp"
 #include "experiments/train/layout_flags.hpp"
-#include "parallel/plan/plan.hpp"
 #include "parallel/plan/room.hpp"
 #include "src/base/error.hpp"
 

@@ -7,12 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "src/base/guard/guard.hpp"
 #include "src/base/host.hpp"
 #include "src/base/launcher.hpp"
-#include "src/base/text.hpp"
 #include "src/base/wait.hpp"
 
 namespace chorale::launch {

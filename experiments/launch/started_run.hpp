@@ -2,7 +2,6 @@
 // opened its record and had done its first step.
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>

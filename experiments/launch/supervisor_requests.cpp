@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 
 #include "experiments/launch/supervisor.hpp"

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <utility>
 
 #include "experiments/launch/ends.hpp"
 #include "experiments/launch/supervisor.hpp"

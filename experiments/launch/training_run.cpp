@@ -6,7 +6,6 @@
 
 #include "experiments/common/advice.hpp"
 #include "parallel/state/checkpoint_sets.hpp"
-#include "src/base/child_program.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/record/run_folder.hpp"

@@ -8,7 +8,6 @@
 #include "parallel/prediction/cpu_step.hpp"
 #include "parallel/prediction/system_step.hpp"
 #include "parallel/step/assemble.hpp"
-#include "src/base/error.hpp"
 
 namespace chorale::plan {
 namespace {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "experiments/plan/wording.hpp"
-#include "parallel/layout/layout_rules.hpp"
 #include "src/base/round_up.hpp"
 #include "src/base/text_table.hpp"
 

@@ -3,7 +3,6 @@
 #pragma once
 #include <map>
 #include <string>
-#include <vector>
 
 #include "experiments/plan/published_series.hpp"
 #include "parallel/prediction/system_step.hpp"

@@ -10,7 +10,6 @@
 // layout to be explained (explained.hpp), the layout is executed even if the search left it out.
 #pragma once
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 

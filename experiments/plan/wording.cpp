@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "experiments/common/scale.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale::plan {
 namespace {

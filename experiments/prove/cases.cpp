@@ -10,7 +10,6 @@
 #include "parallel/plan/plan.hpp"
 #include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale::prove {
 namespace {

@@ -2,15 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <set>
 #include <span>
 
 #include "experiments/common/command.hpp"
 #include "experiments/common/each.hpp"
-#include "experiments/common/parse_number.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/csv_rows.hpp"
 #include "experiments/report/labels.hpp"

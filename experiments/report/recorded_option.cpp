@@ -1,6 +1,5 @@
 #include "experiments/report/recorded_option.hpp"
 
-#include <map>
 #include <memory>
 
 #include "experiments/common/command.hpp"

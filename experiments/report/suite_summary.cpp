@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/heading.hpp"

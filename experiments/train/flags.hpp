@@ -4,7 +4,6 @@
 #pragma once
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <chorale/training.hpp>
 #include "experiments/train/dataset.hpp"

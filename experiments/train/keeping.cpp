@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "parallel/state/checkpoint_sets.hpp"
 #include "parallel/state/resume.hpp"

@@ -3,7 +3,6 @@
 // A simulated run (simulated.hpp) writes the same rows to /train and to /pipeline (gantt.hpp).
 #pragma once
 #include <limits>
-#include <string>
 #include <tuple>
 #include <vector>
 

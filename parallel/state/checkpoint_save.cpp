@@ -4,10 +4,8 @@
 #include "parallel/state/checkpoint_save.hpp"
 
 #include "parallel/state/checkpoint_sets.hpp"
-#include "parallel/state/manifest.hpp"
 #include "src/base/crc32c.hpp"
 #include "src/memory/on_host.hpp"
-#include "src/record/safetensors.hpp"
 
 namespace chorale {
 namespace fs = std::filesystem;

@@ -2,7 +2,6 @@
 
 #include "parallel/state/checkpoint_sets.hpp"
 #include "parallel/state/manifest.hpp"
-#include "src/base/error.hpp"
 #include "src/base/text.hpp"
 #include "src/math/cast.hpp"
 #include "src/memory/on_host.hpp"

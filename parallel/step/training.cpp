@@ -8,7 +8,6 @@
 #include "parallel/experts/experts.hpp"
 #include "parallel/pipeline/check.hpp"
 #include "parallel/step/assemble.hpp"
-#include "src/base/error.hpp"
 #include "src/memory/on_host.hpp"
 
 namespace chorale {

@@ -8,7 +8,6 @@
 
 #include "src/base/control_groups.hpp"
 #include "src/base/host.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "src/base/error.hpp"
 #include "src/base/host.hpp"

@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <span>
-#include <utility>
 
 #include "src/base/abstract_socket.hpp"
 #include "src/base/crc32c.hpp"

@@ -8,7 +8,6 @@
 
 #include <chorale/run.hpp>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <source_location>
 #include <string>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <utility>
 
 #include "src/base/error.hpp"
 #include "src/base/screen.hpp"

@@ -8,7 +8,6 @@
 #pragma once
 #include <cstdint>
 #include <exception>
-#include <utility>
 
 namespace chorale {
 

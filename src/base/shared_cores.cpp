@@ -1,7 +1,6 @@
 #include "src/base/shared_cores.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <sstream>
 

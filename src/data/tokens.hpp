@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <chorale/data.hpp>
 #include "src/base/error.hpp"

@@ -1,7 +1,6 @@
 #include "src/math/optimizer_steps.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "src/math/cast.hpp"

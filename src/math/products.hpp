@@ -8,7 +8,6 @@
 // packing, sum in f32 and round once. f64 is used only by tests and takes the plain loops of reference/product.hpp.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "src/math/matmul.hpp"
 #include "src/math/queue.hpp"

@@ -2,8 +2,6 @@
 // returns. On a GPU, the kernel is enqueued in a CUDA stream. Kernels take floating-point types. Kernels do nothing if a
 // tensor is phantom (has no storage).
 #pragma once
-#include <initializer_list>
-#include <utility>
 
 #include "src/memory/tensor.hpp"
 

@@ -14,7 +14,6 @@
 // implementations and f64 use std::exp and similar functions.
 #pragma once
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <string>
 
 #include "src/memory/async_copy.hpp"
 #include "src/memory/copy_meter.hpp"

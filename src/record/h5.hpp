@@ -5,7 +5,6 @@
 #include <hdf5.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <source_location>
 #include <string>
 #include <vector>

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {

@@ -18,7 +18,6 @@
 // different name in the printed rows, or appear only in the record or only in the printed rows.
 #pragma once
 #include <cstring>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>

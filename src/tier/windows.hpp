@@ -9,7 +9,6 @@
 // never waits.
 #pragma once
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 

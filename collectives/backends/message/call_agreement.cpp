@@ -9,7 +9,6 @@
 
 #include "collectives/transport/call_errors.hpp"
 #include "src/base/error.hpp"
-#include "src/base/hash.hpp"
 
 namespace chorale {
 namespace {

@@ -1,7 +1,6 @@
 // Draws bar charts: one chart per run, with one bar per rank. If there are several runs, an overview has one bar per run. If
 // there are many runs, only the overview and the charts of the runs with the longest and the shortest bar are drawn.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 

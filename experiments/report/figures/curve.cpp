@@ -11,7 +11,6 @@
 #include "experiments/common/each.hpp"
 #include "experiments/common/statistics.hpp"
 #include "experiments/report/launch_events.hpp"
-#include "src/base/text.hpp"
 
 namespace chorale::report {
 namespace {

@@ -10,7 +10,6 @@
 #include "experiments/report/figures/by_rank.hpp"
 #include "experiments/report/figures/figures.hpp"
 #include "experiments/report/ranking.hpp"
-#include "experiments/report/training.hpp"
 
 namespace chorale::report {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <set>
 
 #include "src/base/host.hpp"
 #include "src/base/text.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "src/base/error.hpp"
 
 namespace chorale {
 namespace {

@@ -11,7 +11,6 @@
 // Two generations are enough. A rank begins the snapshot of step N only after step N, in which it has exchanged data with
 // every other rank. So all ranks have then completed their snapshots of step N−1, and step N−2 can be overwritten.
 #pragma once
-#include <atomic>
 #include <cstdint>
 
 #include "src/base/descriptor.hpp"

@@ -14,7 +14,6 @@
 // inspect. One instruction sums the products of the words' lower halves in one chain and the products of the upper halves in
 // a second chain. Both chains begin with 0, and their sum is added to c.
 #pragma once
-#include <cstring>
 
 #include "src/math/bf16/products.hpp"
 #include "src/math/bf16/vectors.hpp"

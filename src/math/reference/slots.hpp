@@ -1,7 +1,6 @@
 // The functions of slots.hpp, one element at a time. An element of `places` is −1 for a dropped choice.
 #pragma once
 #include <cstdint>
-#include <vector>
 
 namespace chorale::reference {
 
