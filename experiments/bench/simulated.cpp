@@ -68,8 +68,7 @@ class BenchSimulation {
     return *best;
   }
 
-  // The closed form is exact for rings without latency, and for rings within a host. Across hosts, the closed form adds the
-  // latency between hosts to every message.
+  // The closed form is exact for a ring whose links all have the same bandwidth.
   double closed_form_of(const BenchCase& row, const Algorithm& ring) const {
     const CallVolume volume = volume_of_call({.algorithm = &ring}, row.problem(), row.dtype, 0);
     return time_of_call({.volume = volume}, *machine_.system, 1).total();

@@ -1,11 +1,44 @@
 #include "parallel/mesh/call_price.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include "collectives/backends/backends.hpp"
 #include "collectives/prediction/prediction.hpp"
 #include "collectives/schedule/each_message.hpp"
+#include "src/base/index.hpp"
 
 namespace chorale {
 namespace {
+
+// How many of a rank's messages have the latency between hosts. In a ring, every rank sends to its successor, and all ranks
+// wait for the same chain of messages around the ring. The chain crosses hosts as often as `sent` successive links of the
+// ring do, wherever they begin.
+//
+//   4 ranks on 2 hosts, all_gather      0 ─ 1 ═ 2 ─ 3 ═ 0      a chain of 3 messages crosses hosts twice
+std::int64_t messages_crossing(const Schedule& own, const Problem& problem, std::int64_t sent) {
+  std::int64_t crossing = 0;
+  std::set<int> peers;
+  const auto crosses = [&](int from, int to) { return problem.hosts[index(from)] != problem.hosts[index(to)]; };
+  each_message(own, [&](int peer, std::int64_t) {
+    peers.insert(peer);
+    crossing += crosses(problem.rank, peer);
+  });
+  const int size = problem.size, next = (problem.rank + 1) % size;
+  if (sent < size - 1 || peers != std::set{next}) return crossing;
+  const auto chain = [&](int first, std::int64_t links) {
+    std::int64_t count = 0;
+    for (int link = first; link < first + links; ++link) count += crosses(link % size, (link + 1) % size);
+    return count;
+  };
+  const std::int64_t turns = sent / size, rest = sent % size;
+  std::int64_t most = chain(0, rest);
+  for (std::int64_t first = 0, count = most; first < size; ++first) {  // moves the chain's beginning from link to link
+    count += chain(static_cast<int>(first + rest), 1) - chain(static_cast<int>(first), 1);
+    most = std::max(most, count);
+  }
+  return turns * chain(0, size) + most;
+}
 
 double on_link(const Level* level, std::int64_t bytes) {
   return level ? static_cast<double>(bytes) * prediction::prices_of(*level).link : 0;
@@ -41,6 +74,7 @@ CallVolume volume_of_call(const Decision& decision, const Problem& problem, DTyp
       ++volume.on_host;
       volume.host_crossing += each * decision.algorithm->plan(problem.at(other)).elements_crossing();
     }
+  volume.messages_crossing = messages_crossing(own, problem.at(rank), volume.messages);
   return volume;
 }
 
@@ -58,7 +92,7 @@ Script::Call priced_message(const Machine& machine, const std::string& backend, 
   return {.seconds = seconds.value_or(-1),
           .waits = waits,
           .link = across_hosts ? on_link(level, bytes) : 0,
-          .volume = {bytes, bytes, 1, across_hosts ? bytes : 0, across_hosts ? 1 : 2}};
+          .volume = {bytes, bytes, 1, across_hosts ? bytes : 0, across_hosts ? 1 : 2, across_hosts ? 1 : 0}};
 }
 
 }  // namespace chorale

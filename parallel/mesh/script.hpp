@@ -5,6 +5,8 @@
 //   work 12 GFLOP  begin all_reduce of dp  work 9 GFLOP  wait for all_reduce  …
 #pragma once
 #include <array>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,7 @@ struct CallVolume {
   std::int64_t messages = 0;       // number of messages that this rank sends, one after the other
   std::int64_t host_crossing = 0;  // bytes that all ranks of this rank's host send to other hosts
   int on_host = 2;                 // ranks of the group on this rank's host
+  std::int64_t messages_crossing = 0;  // how many of `messages` have the latency between hosts
 };
 
 using Amounts = std::array<double, kinds_of_work>;  // flops or bytes of each kind of Work
@@ -37,8 +40,10 @@ class Script final : public Meter {
     CallVolume volume = {};  // used for machines for which no calibrated times of calls exist
     bool scatters = false;   // whether the call is a reduce_scatter
     // Instead of communication, a Call can describe a copy between a slow memory tier and the rank's memory. The value `in`
-    // is a copy to the rank's memory, and `out` is a copy to the tier. The copy has `volume.vector` bytes.
-    enum class Copy : std::uint8_t { no, in, out } copy = Copy::no;
+    // is a copy to the rank's memory, and `out` is a copy to the tier. The copy has `volume.vector` bytes. `update` is
+    // part of an update for which the program does not wait. It reads and writes this number of bytes.
+    enum class Copy : std::uint8_t { no, in, out, update } copy = Copy::no;
+    bool of_update = false;  // whether this copy belongs to an update for which the program does not wait
   };
   struct Act {
     enum class Kind { work, begin, wait, part } kind;
@@ -52,8 +57,16 @@ class Script final : public Meter {
 
   void note(const KernelWork& kernel) override;
   int copies(std::int64_t bytes, bool into_memory) override;
-  void waits_for_copy(int number) override { wait(number); }
+  void waits_for_copy(int number) override {
+    if (!bucket_) wait(number);
+  }
   void begins(const StepPart& part) override;
+  void begins_update(std::size_t bucket) override { bucket_ = bucket; }
+  void leaves_update() override { bucket_.reset(); }
+  void waits_for_update(std::size_t bucket) override;
+  // For a step in which the update of the step before it proceeds, and at whose end an equal update begins: moves the copies
+  // of the update to the beginning of the step.
+  void begin_with_update();
   int begin(const Call& call);  // returns the call's number
   void wait(int call);
   void settle();  // adds an act for the work since the last act; must also be called at the end of the step
@@ -71,11 +84,16 @@ class Script final : public Meter {
   Amounts total() const;                                               // total work of the complete step
 
  private:
+  int begin_copy(std::int64_t bytes, Call::Copy copy);
+
   std::vector<Act> acts_;
   std::vector<Call> calls_;
   std::vector<KernelWork> kernels_;
   Amounts since_{};
-  std::size_t settled_ = 0;  // number of kernels that have been added to an act
+  std::size_t settled_ = 0;                                // number of kernels that have been added to an act
+  std::optional<std::size_t> bucket_;                      // whose update the program starts or continues
+  std::map<std::size_t, std::map<Call::Copy, int>> last_;  // the last calls of each bucket's update. Copies in one direction
+                                                           // run one after the other, so the others are over by then
   bool with_copies_;
 };
 

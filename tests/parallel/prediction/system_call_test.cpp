@@ -49,11 +49,39 @@ TEST_CASE("a ring takes its closed form, in virtual time, on a host, and without
     }
 }
 
-TEST_CASE("between hosts, a ring takes less than its closed form, which counts the longest latency for every message") {
-  const Called ring = call(Collective::all_reduce, "ring", 960, 8, system_of(0.25, 4));
-  CHECK(ring.executed < ring.closed);
-  CHECK(ring.executed > ring.closed / 3);
-  const Called three = call(Collective::all_reduce, "ring", 960, 12, system_of(0, 4));  // messages have two different speeds
+TEST_CASE("between hosts, a ring takes its closed form, in which each message has the latency of its link") {
+  System system = system_of(0.25, 4);
+  system.network.adapter = system.host.link;  // then all messages have the same speed
+  for (const int ranks : {5, 6, 8, 9, 12, 16, 31}) {
+    const std::int64_t count = 48 * ranks;
+    for (const Collective what : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+      const Called ring = call(what, "ring", count, ranks, system);
+      INFO(name_of(what) << " of " << ranks << " ranks");
+      CHECK_THAT(ring.executed, WithinRel(ring.closed, 1e-9));
+    }
+  }
+  system.host.accelerators = 1;  // every message crosses hosts
+  system.network.adapters = 1;
+  system.network.adapter = system.host.link;
+  CHECK_THAT(call(Collective::all_reduce, "ring", 960, 4, system).executed,
+             WithinRel(6 * 0.75 + 6.0 / 4 * 960 * 4 / 100, 1e-9));
+}
+
+TEST_CASE("a ring of 16 ranks on two hosts crosses hosts with 4 of its 30 messages") {
+  const Problem problem = Problem::even(Collective::all_reduce, 160, 16, 0, false, hosts_of(system_of(1, 8), 16));
+  for (const int rank : {0, 5, 7, 8, 15}) {
+    const CallVolume volume = volume_of_call({.algorithm = find_algorithm(problem.what, "ring")}, problem, DType::f32, rank);
+    CHECK(volume.messages == 30);
+    CHECK(volume.messages_crossing == 4);
+  }
+  const CallVolume doubling =
+      volume_of_call({.algorithm = find_algorithm(problem.what, "recursive_doubling")}, problem, DType::f32, 3);
+  CHECK(doubling.messages == 4);
+  CHECK(doubling.messages_crossing == 1);
+}
+
+TEST_CASE("messages of two speeds: a ring takes little more than its closed form") {
+  const Called three = call(Collective::all_reduce, "ring", 960, 12, system_of(0, 4));
   CHECK_THAT(three.executed, WithinRel(three.closed, 0.02));
 }
 
