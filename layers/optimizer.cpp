@@ -88,6 +88,7 @@ void Optimizer::step(double rate, double scale, const Numerics& numerics, const 
 
 void Optimizer::begin(double rate, double scale, const Numerics& numerics, const Queue& queue) {
   rule_->begin_step(++steps_, rate);
+  meter_ = queue.meter;
   if (flat_.empty()) return;
   std::int64_t longest = 1;
   for (const Flat& flat : flat_) longest = std::max(longest, flat.gradients.count());
@@ -102,13 +103,19 @@ void Optimizer::start_flat(std::size_t flat) {
   walk_->add(flat, parts_of(flat_[flat]));
 }
 
+void Optimizer::without_waits(std::size_t flat, const std::function<void()>& act) {
+  if (meter_) meter_->begins_update(flat_[flat].bucket);
+  act();
+  if (meter_) meter_->leaves_update();
+}
+
 void Optimizer::start(std::size_t bucket) {
   for (std::size_t flat = 0; flat < flat_.size(); ++flat)
-    if (flat_[flat].bucket == bucket) start_flat(flat);
+    if (flat_[flat].bucket == bucket) without_waits(flat, [&] { start_flat(flat); });
 }
 
 void Optimizer::start() {
-  for (std::size_t flat = 0; flat < flat_.size(); ++flat) start_flat(flat);
+  for (std::size_t flat = 0; flat < flat_.size(); ++flat) without_waits(flat, [&] { start_flat(flat); });
 }
 
 void Optimizer::progress() {
@@ -117,13 +124,21 @@ void Optimizer::progress() {
 
 void Optimizer::finish(std::size_t bucket) {
   for (std::size_t flat = 0; walk_ && flat < flat_.size(); ++flat)
-    if (flat_[flat].bucket == bucket) walk_->finish(flat);
+    if (flat_[flat].bucket == bucket) without_waits(flat, [&] { walk_->finish(flat); });
+  if (walk_ && meter_) meter_->waits_for_update(bucket);
 }
 
 void Optimizer::finish() {
   if (!walk_) return;
-  start();
-  walk_->finish();
+  if (std::ranges::any_of(flat_, &Flat::started)) {
+    start();
+    without_waits(0, [&] { walk_->finish(); });
+    for (const Flat& flat : flat_)
+      if (meter_) meter_->waits_for_update(flat.bucket);
+  } else {
+    for (std::size_t flat = 0; flat < flat_.size(); ++flat) start_flat(flat);
+    walk_->finish();
+  }
   walk_.reset();
   for (Flat& flat : flat_) {
     flat.started = false;

@@ -111,6 +111,7 @@ class Optimizer {
   Flat& flat_of(const Owned& owned, bool has_master, const std::function<Tensor(std::int64_t)>& state);
   std::vector<Piece> pieces_in(const Window& window) const;
   void start_flat(std::size_t flat);
+  void without_waits(std::size_t flat, const std::function<void()>& act);  // tells the meter of plans
   WindowParts parts_of(const Flat& flat) const;
   void update_window(const Window& window, std::span<const Tensor> here, double scale, const Numerics& numerics,
                      const Queue& queue) const;
@@ -123,6 +124,7 @@ class Optimizer {
   OptimizerTier tier_;
   std::vector<Flat> flat_;          // empty if there are no windows
   std::optional<WindowWalk> walk_;  // the update in progress
+  Meter* meter_ = nullptr;          // Queue::meter of this update
   std::uint64_t seed_;
   std::vector<State> states_;
   std::int64_t steps_ = 0;

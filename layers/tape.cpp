@@ -1,6 +1,5 @@
 #include "layers/tape.hpp"
 
-
 namespace chorale {
 
 void Tape::keep(const Tensor& tensor) {

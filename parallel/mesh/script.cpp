@@ -1,15 +1,38 @@
 #include "parallel/mesh/script.hpp"
 
+#include <algorithm>
+
+#include "src/base/index.hpp"
+
 namespace chorale {
 
 void Script::note(const KernelWork& kernel) {
+  if (with_copies_ && bucket_ && kernel.work == Work::update) {
+    begin_copy(static_cast<std::int64_t>(kernel.bytes), Call::Copy::update);
+    return;
+  }
   since_[static_cast<std::size_t>(kernel.work)] += kernel.amount;
   kernels_.push_back(kernel);
 }
 
 int Script::copies(std::int64_t bytes, bool into_memory) {
-  if (!with_copies_) return -1;
-  return begin({.group = "host", .volume = {.vector = bytes}, .copy = into_memory ? Call::Copy::in : Call::Copy::out});
+  return with_copies_ ? begin_copy(bytes, into_memory ? Call::Copy::in : Call::Copy::out) : -1;
+}
+
+int Script::begin_copy(std::int64_t bytes, Call::Copy copy) {
+  const int number = begin({.group = "host", .volume = {.vector = bytes}, .copy = copy, .of_update = bucket_.has_value()});
+  if (bucket_) last_[*bucket_][copy] = number;
+  return number;
+}
+
+void Script::waits_for_update(std::size_t bucket) {
+  for (const auto& [copy, number] : last_[bucket]) wait(number);
+  last_.erase(bucket);
+}
+
+void Script::begin_with_update() {
+  std::ranges::stable_partition(
+      acts_, [&](const Act& act) { return act.kind == Act::Kind::begin && calls_[index(act.call)].of_update; });
 }
 
 void Script::begins(const StepPart& part) {

@@ -43,7 +43,6 @@ class Pretence {
                                   r.selector ? r.selector : std::make_shared<const Selector>(), r.hosts),
                   nothing_, still_) {
     if (!script) return;
-    script->clear();  // the setup of the training is not part of a step
     for (const auto& axis : training_.mesh().axes()) axis->write_in(*script);
   }
 
@@ -60,6 +59,15 @@ class Pretence {
     if (training_.options().update == UpdateTime::delayed) training_.step(no_samples);
     sent_by([](Training& t) { t.step(no_samples); });
     return observed(training_);
+  }
+  void record_step(Script& script) {
+    const bool delayed = training_.options().update == UpdateTime::delayed;
+    for (int step = delayed ? -2 : 0; step <= 0; ++step) {  // a delayed update is that of the step before
+      script.clear();
+      training_.step(no_samples);
+    }
+    script.settle();
+    if (delayed) script.begin_with_update();
   }
   std::int64_t offloaded() const { return training_.memory().tier_ledger().total(); }
   // The bytes of state_to_save() (parallel/state/resume.hpp): the weights and moments of which this rank is not a copy.
@@ -133,8 +141,7 @@ std::int64_t planned_to_save(const PlanRequest& request, int rank) { return Pret
 
 Script script_of(const PlanRequest& request, int rank, bool with_copies) {
   Script script(with_copies);
-  Pretence(request, rank, &script).step();
-  script.settle();
+  Pretence(request, rank, &script).record_step(script);
   return script;
 }
 

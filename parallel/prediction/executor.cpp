@@ -87,11 +87,12 @@ class Executor {
     for (std::size_t i = 0; i < cost.calls.size(); ++i) calls_[c].push_back(known(c, cost.calls[i], cost.after[i]));
   }
 
-  // Copies to host memory run one after the other, and so do copies from host memory. These copies share no links with other
-  // calls.
+  // Copies to host memory run one after the other, and so do copies from host memory, and updates by the host. They share no
+  // links with other calls.
   KnownCall known_copy(std::size_t c, const Script::Call& call) {
     const int direction = -1 - static_cast<int>(call.copy);
-    KnownCall known{.time = time_of_call(call, e_.system, 1), .axis = call.group, .copied = call.volume.vector};
+    KnownCall known{.time = time_of_call(call, e_.system, 1), .axis = call.group};
+    if (call.copy != Script::Call::Copy::update) known.copied = call.volume.vector;
     known.channel = channels_.try_emplace({c, direction, direction}, static_cast<int>(channels_.size())).first->second;
     return known;
   }

@@ -9,6 +9,7 @@
 #include "src/base/error.hpp"
 #include "src/base/round_up.hpp"
 #include "src/base/text.hpp"
+#include "src/simulation/engine.hpp"
 
 namespace chorale {
 namespace {
@@ -17,6 +18,17 @@ using Kind = StageCost::Act::Kind;
 
 bool is_message(const Script::Call& call) { return call.from >= 0; }
 bool is_copy(const Script::Call& call) { return call.copy != Script::Call::Copy::no; }
+
+// The rate of a copy between an accelerator and its host or the host's file, or of an update by the host, in B/s. The
+// accelerators of a host share its memory and its file.
+double copy_rate(const Script::Call& call, const HostLinks& host) {
+  using Copy = Script::Call::Copy;
+  const auto share = [&](double all) { return all > 0 ? all / host.accelerators : forever; };
+  if (call.copy == Copy::update) return share(host.memory);
+  const double rate = std::min(host.offload, share(host.memory));
+  if (call.group != "file") return rate;
+  return std::min(rate, share(call.copy == Copy::in ? host.file_read : host.file_write));
+}
 
 // Turns the script of one rank into a StageCost.
 class Pricing {
@@ -47,6 +59,7 @@ class Pricing {
     const Software& s = system_.software;
     double after = 0;
     if (is_copy(call)) {
+      if (!options_.offload.to_host) call.group = "file";
       cost_.calls.push_back(call);
       cost_.after.push_back(0);
       return;
@@ -102,16 +115,22 @@ class Pricing {
   // If optimizer states are in host memory, the host computes the update while the accelerator waits. All ranks of a host
   // share the host memory bandwidth.
   KernelTime time_of(const KernelWork& kernel) const {
-    const bool on_host = options_.offload.optimizer && kernel.work == Work::update && !kernel.gradient;
-    if (!on_host) return kernels_.of(kernel);
+    if (!updates_on_host() || kernel.work != Work::update || kernel.gradient) return kernels_.of(kernel);
     KernelTime time;
     time.seconds[static_cast<std::size_t>(Spent::update)] = kernel.bytes * system_.host.accelerators / system_.host.memory;
     return time;
   }
 
+  bool updates_on_host() const { return options_.offload.optimizer && options_.offload.to_host; }
+
   bool is_width(const Script::Call& call) const { return !is_message(call) && !is_copy(call) && call.group == width_; }
   // Whether this is a tp call after which the accelerator waits immediately, as in most training programs.
   bool blocks(const Script::Call& call) const { return is_width(call) && !system_.software.overlaps_calls; }
+
+  // Whether this is an update for which the program does not wait, and the accelerator computes it.
+  bool is_update_here(const Script::Call& call) const {
+    return call.copy == Script::Call::Copy::update && !updates_on_host();
+  }
 
   void block_on(const Script::Call& call) {
     const Software& s = system_.software;
@@ -121,6 +140,10 @@ class Pricing {
 
   void calls(int number) {
     const Script::Call& call = cost_.calls[static_cast<std::size_t>(number)];
+    if (is_update_here(call)) {
+      const auto bytes = static_cast<double>(call.volume.vector);
+      return add(kernels_.of({.work = Work::update, .amount = bytes, .bytes = bytes}));
+    }
     if (!blocks(call)) return acts().push_back({.kind = Kind::begin, .call = number});
     work().sent += call.volume.sent;
     // If a gather for a weight gradient starts while a different call is in flight, a matrix product hides the gather.
@@ -130,7 +153,7 @@ class Pricing {
   void waits(int number) {
     const Script::Call& call = cost_.calls[static_cast<std::size_t>(number)];
     if (blocks(call)) return void(in_flight_.erase(number));
-    if (ends_late(call)) return;
+    if (ends_late(call) || is_update_here(call)) return;
     acts().push_back({.kind = Kind::wait, .call = number});
   }
   // Whether this call is a gather of updated values. Such a gather can end in the next step.
@@ -192,14 +215,11 @@ double crossing_rate(const System& system, int on_host, int groups_on_host, bool
 
 CallTime time_of_call(const Script::Call& call, const System& system, int groups_on_host) {
   const CallVolume& volume = call.volume;
-  if (is_copy(call)) {
-    const double shared = system.host.memory > 0 ? system.host.memory / system.host.accelerators : system.host.offload;
-    return {.moves = static_cast<double>(volume.vector) / std::min(system.host.offload, shared)};
-  }
+  if (is_copy(call)) return {.moves = static_cast<double>(volume.vector) / copy_rate(call, system.host)};
   const double sent = static_cast<double>(volume.sent), crossing = static_cast<double>(volume.host_crossing);
   CallTime time{.latency = static_cast<double>(volume.messages) * system.host.latency, .moves = sent / system.host.link};
   if (crossing == 0) return time;
-  time.latency = static_cast<double>(volume.messages) * system.network.latency;
+  time.latency += static_cast<double>(volume.messages_crossing) * (system.network.latency - system.host.latency);
   time.crossing = crossing;
   time.moves = std::max(time.moves, crossing / crossing_rate(system, volume.on_host, groups_on_host, is_message(call)));
   return time;

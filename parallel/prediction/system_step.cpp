@@ -7,6 +7,7 @@
 
 #include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
+#include "src/base/text.hpp"
 
 namespace chorale {
 namespace {
@@ -49,14 +50,19 @@ std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& 
   return scripts;
 }
 
-void require_copies(const TrainingOptions& o, const HostLinks& host) {
-  if (!o.offload.to_host)
-    usage_error("a GPU offloads to the host, not to a file", words_of(o.offload), "name the host: --place …=host");
-  if (host.offload == 0 || (o.offload.optimizer && host.memory == 0))
-    usage_error("the machine file does not say how fast an accelerator copies to the host, or how fast the host updates",
-                fmt::format("[host] has {}{}", host.offload == 0 ? "no offload" : "offload",
-                            host.memory == 0 ? " and no memory" : ", but memory"),
-                "add offload and memory, in B/s, to [host] (docs/machines.md), or leave out --place");
+void require_copies(const OffloadOptions& offload, const HostLinks& host) {
+  std::vector<std::string> missing;
+  const auto need = [&](const char* key, double rate) {
+    if (rate == 0) missing.emplace_back(key);
+  };
+  need("offload", host.offload);
+  if (offload.to_host && offload.optimizer) need("memory", host.memory);
+  if (!offload.to_host) need("file_read", host.file_read);
+  if (!offload.to_host) need("file_write", host.file_write);
+  if (missing.empty()) return;
+  usage_error("the machine file does not say how fast an accelerator copies to the host, or how fast the host updates",
+              fmt::format("{}, but [host] has no {}", words_of(offload), join(missing, ", no ")),
+              fmt::format("add {}, in B/s, to [host] (docs/machine_file.md), or leave out --place", join(missing, " and ")));
 }
 
 }  // namespace
@@ -71,19 +77,14 @@ void require_network(const System& system, std::int64_t ranks) {
   if (ranks <= system.host.accelerators || system.network.adapters > 0) return;
   usage_error("the machine has no network between hosts",
               fmt::format("{} ranks, {} accelerators on a host", ranks, system.host.accelerators),
-              "add [network] to its file (docs/machines.md), or take fewer ranks");
+              "add [network] to its file (docs/machine_file.md), or take fewer ranks");
 }
 
-// A script has a fixed order of work. If an update runs during the passes, however, the order depends on when each window of
-// optimizer states has been read. So a step with such an update cannot be predicted.
 void require_predictable(const StepRequest& request) {
   const TrainingOptions& o = request.plan.options;
   const System& s = request.system;
   require_network(s, request.plan.layout.ranks());
-  if (o.update != UpdateTime::after)
-    usage_error("the time of updates during passes is not predicted", fmt::format("--update {}", name_of(o.update)),
-                "leave out --update");
-  if (o.offload.any()) require_copies(o, s.host);
+  if (o.offload.any()) require_copies(o.offload, s.host);
   if (o.numerics != NumericsKind::fast)
     usage_error("only fast numerics are predicted", fmt::format("numerics {}", name_of(o.numerics)), "leave out --numerics");
   rate_of(s.accelerator, name_of(o.compute));

@@ -45,6 +45,10 @@ class Meter : public CopyMeter {
  public:
   virtual void note(const KernelWork& kernel) = 0;
   virtual void begins(const StepPart& part) = 0;
+  // Between these two calls, the program starts or continues the update of a bucket, and returns without waiting for it.
+  virtual void begins_update(std::size_t) {}
+  virtual void leaves_update() {}
+  virtual void waits_for_update(std::size_t) {}  // the program waits until the update of this bucket is over
 };
 
 struct Queue {
