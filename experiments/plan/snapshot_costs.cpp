@@ -36,7 +36,7 @@ std::string words_for_goodput(const SnapshotCosts& costs, const FaultTimes& time
   if (knows_copies)
     words += fmt::format("snapshots of {} take {}, ", human_seconds(times.snapshot), percent(lost.snapshots));
   words += fmt::format("lost steps {}, restarts {}{}", percent(lost.steps), percent(lost.restarts),
-                       reached == 0 ? ", so the run makes no progress" : "");
+                       reached < 1e-6 ? ", so the run makes no progress" : "");
   if (!knows_copies) return words + "; the time of snapshots is left out, because the machine file has no rate for them";
   const std::int64_t best = best_interval(times);
   if (goodput(times, best) > reached)
@@ -76,9 +76,8 @@ std::optional<double> seconds_of_snapshot(std::int64_t bytes, const PlanRequest&
     return static_cast<double>(bytes) / system->host.offload + passes * system->host.accelerators / system->host.memory;
   }
   const Machine machine = request.selector ? request.selector->machine() : Machine{};
-  const auto speeds = speeds_of(machine, request.options.compute, static_cast<int>(request.layout.ranks()));
-  if (!speeds) return std::nullopt;
-  return passes / (*speeds)[static_cast<std::size_t>(Work::update)];
+  const ComputeRates* const rates = rates_of(machine, request.options.compute, static_cast<int>(request.layout.ranks()));
+  return rates ? std::optional(passes / rates->update) : std::nullopt;
 }
 
 void add_snapshot_costs(Document& document, const SnapshotCosts& costs, const PlanRequest& request,

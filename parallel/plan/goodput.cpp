@@ -4,31 +4,35 @@
 #include <cmath>
 
 namespace chorale {
-namespace {
 
-double lost(const FaultTimes& times, std::int64_t interval) {
-  const LostShares shares = lost_shares(times, interval);
-  return shares.snapshots + shares.steps + shares.restarts;
+// expm1 keeps the digits of rare faults. If E exceeds all numbers, nothing lasts.
+double goodput(const FaultTimes& times, std::int64_t interval) {
+  const double steps = static_cast<double>(interval) * times.step, faults = times.between_faults;
+  return steps / (faults * std::exp(times.restart / faults) * std::expm1((steps + times.snapshot) / faults));
 }
-
-}  // namespace
 
 LostShares lost_shares(const FaultTimes& times, std::int64_t interval) {
-  const double between_snapshots = static_cast<double>(interval) * times.step;
-  return {.snapshots = times.snapshot / between_snapshots,
-          .steps = between_snapshots / 2 / times.between_faults,
-          .restarts = times.restart / times.between_faults};
+  const double lasting = goodput(times, interval);
+  LostShares lost{.snapshots = lasting * times.snapshot / (static_cast<double>(interval) * times.step),
+                  .restarts = std::min(times.restart / times.between_faults, 1.0)};
+  lost.steps = std::max(0.0, 1 - lasting - lost.snapshots - lost.restarts);
+  return lost;
 }
 
-double goodput(const FaultTimes& times, std::int64_t interval) { return std::max(0.0, 1 - lost(times, interval)); }
-
-// The loss falls until the best time and rises after it, so the best whole number of steps is next to the best time.
+// The goodput rises until the best time and falls after it. The best time of rare faults is an upper bound.
 std::int64_t best_interval(const FaultTimes& times) {
   constexpr double most = 1e9;
-  const double best = std::sqrt(2 * times.snapshot * times.between_faults) / times.step;
-  const auto below = static_cast<std::int64_t>(std::clamp(std::floor(best), 1.0, most));
-  const std::int64_t above = std::min(below + 1, static_cast<std::int64_t>(most));
-  return lost(times, above) < lost(times, below) ? above : below;
+  const double bound = std::sqrt(2 * times.snapshot * times.between_faults) / times.step;
+  std::int64_t low = 1, high = static_cast<std::int64_t>(std::clamp(std::ceil(bound), 1.0, most));
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (goodput(times, middle + 1) > goodput(times, middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
 }
 
 }  // namespace chorale
