@@ -110,7 +110,7 @@ const std::vector<Choice>& Selector::priced(const std::string& backend, const Pr
 
   const std::int64_t round_bytes = bytes == 0 ? 0 : std::int64_t{1} << (magnitude - 1);
   const Problem even = Problem::even(problem.what, round_bytes, size, 0, problem.in_place, hosts);
-  const std::string caution = is_calibrated(backend, even) ? "" : not_calibrated;
+  const std::string caution = is_calibrated(backend, even) ? machine_.file : not_calibrated;
   std::vector<std::pair<double, Choice>> all;
   for (const Algorithm& algorithm : all_algorithms()) {
     if (algorithm.what != problem.what || !fits(algorithm, even)) continue;

@@ -24,7 +24,7 @@ void Asked::declare(Options& options) {
   Option& backend =
       options.add("backend", backends, "backends that carry the operations; auto: the preferred one that works here");
   if (takes_simulated_)
-    backend.suggest(with_simulated(choices)).about += "; simulated:NAME: virtual time on a machine of docs/machines.md";
+    backend.suggest(with_simulated(choices)).about += "; simulated:NAME: virtual time on a machine of docs/machine_file.md";
   else
     backend.one_of(choices);
   options.add("algorithm", wanted.algorithms, "algorithms by name, auto, native (the library's own), or all")

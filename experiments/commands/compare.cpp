@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <optional>
 
 #include "experiments/common/advice.hpp"

@@ -2,7 +2,6 @@
 // reads the files that the guard processes of the hosts wrote when the run ended (src/base/guard/).
 #include <fmt/format.h>
 
-
 #include "experiments/common/advice.hpp"
 #include "experiments/common/command.hpp"
 #include "src/base/error.hpp"

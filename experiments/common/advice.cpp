@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 namespace chorale {
 
 std::string program() { return program_invocation_name; }

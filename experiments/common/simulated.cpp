@@ -31,7 +31,7 @@ std::string priced_backend(const Machine& machine, const std::string& name, bool
   if (!has_prices(backend))
     usage_error("the machine file has no prices of calls",
                 fmt::format("{} has no [accelerator], and no [[level]] of a backend for these ranks", name),
-                "write them: mpirun -np 2 chorale tune all --calibrate, or name a machine of docs/machines.md");
+                "write them: mpirun -np 2 chorale tune all --calibrate, or name a machine of docs/machine_file.md");
   return backend;
 }
 

@@ -1,5 +1,5 @@
 // With `--backend simulated:NAME`, a command runs in virtual time, on a machine that need not exist. NAME is a machine that
-// comes with the program, or a machine file (docs/machines.md). One process does the work of all ranks.
+// comes with the program, or a machine file (docs/machine_file.md). One process does the work of all ranks.
 //
 //   train --backend simulated:selene --layout dp64.tp8.pp16.z1.sp        8192 ranks; a record with the times of a step
 //   bench all_reduce --backend simulated:selene --ranks 64               schedules on links, without data

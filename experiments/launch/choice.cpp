@@ -15,7 +15,7 @@ double work_per_rank(const Possible& layout) {
 }
 
 std::string cost_of(const Possible& layout, bool is_predicted) {
-  if (is_predicted) return fmt::format("{} a step, predicted", human_seconds(layout.seconds));
+  if (is_predicted) return fmt::format("{} a step, predicted by the machine file", human_seconds(layout.seconds));
   return fmt::format("no predicted time: least work per rank{}, {} sent per step",
                      layout.bubble > 0 ? fmt::format(", bubble {:.0f} %", 100 * layout.bubble) : "",
                      human_bytes(layout.sent_bytes));

@@ -8,6 +8,7 @@
 #include "experiments/plan/question.hpp"
 #include "experiments/plan/search.hpp"
 #include "experiments/plan/wording.hpp"
+#include "parallel/prediction/cpu_step.hpp"
 #include "src/base/error.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/screen.hpp"
@@ -44,12 +45,14 @@ std::string heading(const AskedPlan& asked, const TrainingOptions& o, std::size_
       asked.memory_limit ? "; a rank may hold " + words_for_bytes(static_cast<double>(*asked.memory_limit)) : "");
 }
 
-double error_of_predictions(const AskedPlan& asked, const Machine& machine, DType type) {
-  if (asked.system) return planner_error;
-  double most = 0;  // the largest error of the compute rates for this type
+Accuracy accuracy_of(const AskedPlan& asked, const Machine& machine, DType type) {
+  if (asked.system) return {planner_error, origin_of(*asked.system)};
+  Accuracy accuracy;  // the largest error of the compute rates for this type
   for (const ComputeRates& rates : machine.computes)
-    if (rates.type == name_of(type)) most = std::max(most, std::expm1(rates.error));
-  return most;
+    if (rates.type == name_of(type)) accuracy.error = std::max(accuracy.error, std::expm1(rates.error));
+  if (const ComputeRates* const rates = rates_of(machine, type, static_cast<int>(asked.ranks)))
+    accuracy.origin = origin_of(machine, *rates);
+  return accuracy;
 }
 
 }  // namespace
@@ -76,7 +79,7 @@ Answer all_layouts(AskedPlan& asked) {
     if (asked.in_text())
       fmt::print("{}", on_screen(heading(asked, options, layouts.size(), layouts.size() - candidates.size())));
     fmt::print("{}", table_of(choices, asked.format, asked.rows(24), asked.assumptions(),
-                              error_of_predictions(asked, like.selector->machine(), options.compute)));
+                              accuracy_of(asked, like.selector->machine(), options.compute)));
     return fits_or_not(std::ranges::any_of(choices.rows, &Candidate::fits));
   };
 }

@@ -35,7 +35,8 @@ void AskedPlan::declare(Options& o) {
       .only_where("a memory limit and one layout", [this] {
         return !memory_limit ? "memory-limit is auto" : layouts.all() ? "layout is all" : "";
       });
-  o.add("machine", machine, "machine whose file predicts times, by its name or file (docs/machines.md), instead of this one")
+  o.add("machine", machine,
+        "machine whose file predicts times, by its name or file (docs/machine_file.md), instead of this one")
       .words("NAME|FILE")
       .suggest(shared_names("machines"));
   o.add("search", search,
@@ -95,7 +96,7 @@ void AskedPlan::settle() {
   if (!timeline.empty() &&
       (!system || !(timeline.ends_with(".svg") || timeline.ends_with(".json") || timeline.ends_with(".txt"))))
     usage_error("the timeline cannot be drawn", fmt::format("--timeline {} --machine {}", timeline, machine),
-                "name a machine of accelerators (docs/machines.md), and a file that ends with .svg, .txt or .json");
+                "name a machine of accelerators (docs/machine_file.md), and a file that ends with .svg, .txt or .json");
   hosts.resolve(ranks);
   if (hosts.given()) places.emplace(hosts.topology());
 }

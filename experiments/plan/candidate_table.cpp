@@ -55,23 +55,24 @@ double fastest_of(const Choices& choices) {
   return least;
 }
 
-std::string about_time(const Choices& choices, double error) {
+std::string about_time(const Choices& choices, const Accuracy& accuracy) {
   if (std::ranges::all_of(choices.rows, [](const Candidate& c) { return c.seconds < 0; }))
     return fmt::format("not predicted: {} (docs/machine_file.md)", choices.rows.front().why_not);
-  if (error == 0) return "predicted by the machine file";
-  return fmt::format(
-      "predicted by the machine file; ~: within {:.0f} % of the fastest that fits, the error of predictions, so "
-      "it may be as fast",
-      100 * error);
+  const std::string by = "predicted by " + accuracy.origin;
+  if (accuracy.error == 0) return by;
+  return fmt::format("{}; ~: within {:.0f} % of the fastest that fits, the error of predictions, so it may be as fast", by,
+                     100 * accuracy.error);
 }
 
 }  // namespace
 
 std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows, const std::string& assumed,
-                     double error) {
+                     const Accuracy& accuracy) {
   const Wording as(format);
   const double fastest = fastest_of(choices);
-  const auto tied = [&](const Candidate& c) { return c.fits && c.seconds > fastest && c.seconds <= (1 + error) * fastest; };
+  const auto tied = [&](const Candidate& c) {
+    return c.fits && c.seconds > fastest && c.seconds <= (1 + accuracy.error) * fastest;
+  };
   TextTable table(columns_of(as));
   const std::size_t shown =
       most_rows > 0 ? std::min(choices.rows.size(), static_cast<std::size_t>(most_rows)) : choices.rows.size();
@@ -94,7 +95,7 @@ std::string table_of(const Choices& choices, const std::string& format, std::int
       "{}time: {}\n"
       "no better than: the other layout needs no more memory or time, sends no more bytes and has no "
       "larger bubble\n{}",
-      assumed.empty() ? "" : "assumed: " + assumed + "\n", about_time(choices, error), left_out(choices, shown)));
+      assumed.empty() ? "" : "assumed: " + assumed + "\n", about_time(choices, accuracy), left_out(choices, shown)));
   return out.print();
 }
 

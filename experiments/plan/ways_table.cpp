@@ -44,6 +44,7 @@ std::string head_of(const SearchResult& result, const SearchRequest& request) {
       name_of(o.compute), o.batch.global, o.shape.sequence, words_for_bytes(request.memory),
       request.memory < request.capacity ? " of " + words_for_bytes(request.capacity) : "");
   if (!request.assumed.empty()) head += "assumed: " + request.assumed + "\n";
+  head += "predicted by " + origin_of(request.step.system) + "\n";
   head += fmt::format(
       "{} ways considered, {} of which need more memory\n"
       "{} were executed: the fastest estimates, and all within {:.0f} % of the fastest one, because estimates err by so "

@@ -25,9 +25,11 @@ std::string times_of(const Algorithm& algorithm, const Problem& shape, int chunk
       const double seconds = selector.predict(backend.name, algorithm.name, chunks, problem, DType::f32);
       words.push_back(fmt::format("{} in {}", human_bytes(bytes), human_seconds(seconds)));
     }
-    const int measured = prediction::nearest(selector.machine(), backend.name, "host", shape.size, 1)->ranks;
-    text += fmt::format("{:<8}{} of f32 on {}{}\n", text.empty() ? "time" : "", join(words, ", "), backend.name,
-                        measured == shape.size ? "" : fmt::format(", by the prices of {} ranks", measured));
+    const int hosts = number_of_hosts(shape.hosts);
+    const Level* const level =
+        prediction::nearest(selector.machine(), backend.name, hosts > 1 ? "network" : "host", shape.size, hosts);
+    text += fmt::format("{:<8}{} of f32 on {}\n{:<8}by {}\n", text.empty() ? "time" : "", join(words, ", "), backend.name,
+                        "", origin_of(selector.machine(), *level));
   }
   if (!text.empty()) return text;
   if (shape.size > prediction::most_ranks)

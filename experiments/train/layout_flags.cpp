@@ -116,7 +116,7 @@ void LayoutFlags::declare(Options& o) {
   declare_order(o, order_);
   o.add("backend", backend_,
         std::string("transport of messages, for all axes or per axis: tp=shm,dp=ucx") +
-            (takes_simulated_ ? "; simulated:NAME: one step in virtual time on a machine of docs/machines.md" : ""))
+            (takes_simulated_ ? "; simulated:NAME: one step in virtual time on a machine of docs/machine_file.md" : ""))
       .suggest(takes_simulated_ ? with_simulated(with_auto(backend_names(connects_processes)))
                                 : with_auto(backend_names(connects_processes)));
   o.add("algorithm", algorithm_, "collective algorithm, for all axes or per axis: dp=ring,tp=direct")

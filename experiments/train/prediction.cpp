@@ -20,7 +20,7 @@ std::string in_words(const StepTime& time) {
 void record_prediction(RunRecord& run, const PlanRequest& request) {
   const PredictedCpuStep predicted = predict_cpu_step(request);
   if (!predicted) return run.log.debug("the time of a step is not predicted: {}", predicted.why_not);
-  run.log.result("predicted by the machine file: {}", in_words(predicted.time));
+  run.log.result("predicted by {}: {}", predicted.origin, in_words(predicted.time));
   run.recorder->numbers("forecast", "step_time", {"rank"},
                         std::vector<double>(predicted.time.computes.size(), predicted.time.seconds), "s",
                         "predicted time of a step");

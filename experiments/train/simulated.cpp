@@ -58,8 +58,8 @@ Simulated on_accelerators(const PlanRequest& request, const System& system) {
       s.spent.push_back(seconds);
     }
   }
-  s.words = fmt::format("on {} a step takes {}, MFU {:.1f} %", system.accelerator.name, human_seconds(s.seconds),
-                        100 * step.mfu());
+  s.words = fmt::format("on {} a step takes {}, MFU {:.1f} %; predicted by {}", system.accelerator.name,
+                        human_seconds(s.seconds), 100 * step.mfu(), origin_of(system));
   return s;
 }
 
@@ -67,7 +67,7 @@ Simulated by_prices(const PlanRequest& request, const std::string& name) {
   const PredictedCpuStep predicted = predict_cpu_step(request);
   if (!predicted)
     usage_error("the step cannot be simulated", fmt::format("{}: {}", name, predicted.why_not),
-                "take a machine of docs/machines.md, or calibrate: mpirun -np 2 chorale tune all --calibrate");
+                "take a machine of docs/machine_file.md, or calibrate: mpirun -np 2 chorale tune all --calibrate");
   Simulated s{.seconds = predicted.time.seconds, .kinds = {"computes", "waits"}};
   for (std::size_t rank = 0; rank < predicted.time.computes.size(); ++rank) {
     s.classes.push_back(fmt::format("rank {}", rank));
@@ -75,7 +75,7 @@ Simulated by_prices(const PlanRequest& request, const std::string& name) {
     s.spent.push_back(predicted.time.computes[rank]);
     s.spent.push_back(s.seconds - predicted.time.computes[rank]);
   }
-  s.words = in_words(predicted.time);
+  s.words = fmt::format("{}; predicted by {}", in_words(predicted.time), predicted.origin);
   return s;
 }
 
@@ -146,7 +146,7 @@ SimulatedRun::SimulatedRun(const Flags& flags, const LayoutFlags& layout_flags, 
   chorale::check(options, layout);
   if (!machine_.system && (options.offload.any() || options.update != UpdateTime::after))
     usage_error("the time of offload and of updates during passes is not predicted by prices",
-                "--place or --update is given", "leave them out, or take a machine of docs/machines.md");
+                "--place or --update is given", "leave them out, or take a machine of docs/machine_file.md");
   request_ = planned_on(machine_, name_, options, layout, algorithms);
   if (!options.replicas.prefetch_units) request_.options.replicas.prefetch_units = fewest_units_ahead(request_).units;
   if (machine_.system) require_predictable({.plan = request_, .system = *machine_.system});

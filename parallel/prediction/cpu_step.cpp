@@ -29,13 +29,12 @@ std::string unpriced(const Script& script) {
 
 }  // namespace
 
-std::optional<Speeds> speeds_of(const Machine& machine, DType compute, int ranks) {
+const ComputeRates* rates_of(const Machine& machine, DType compute, int ranks) {
   const ComputeRates* best = nullptr;
   const auto far = [&](const ComputeRates& rates) { return std::abs(std::log(static_cast<double>(rates.ranks) / ranks)); };
   for (const ComputeRates& rates : machine.computes)
     if (rates.type == name_of(compute) && (!best || far(rates) < far(*best))) best = &rates;
-  if (!best) return std::nullopt;
-  return Speeds{best->product, best->attention, best->elements, best->update};
+  return best;
 }
 
 PredictedCpuStep predict_cpu_step(const PlanRequest& request) {
@@ -48,8 +47,8 @@ PredictedCpuStep predict_cpu_step(const PlanRequest& request) {
             fmt::format("the prices of a host's cores predict at most {} ranks, and the layout has {}",
                         prediction::most_ranks, layout.ranks())};
   const Machine machine = request.selector ? request.selector->machine() : Machine{};
-  const auto speeds = speeds_of(machine, request.options.compute, ranks);
-  if (!speeds) return {{}, fmt::format("the machine file has no compute rates of {}", name_of(request.options.compute))};
+  const ComputeRates* const rates = rates_of(machine, request.options.compute, ranks);
+  if (!rates) return {{}, fmt::format("the machine file has no compute rates of {}", name_of(request.options.compute))};
   using Place = std::pair<std::int64_t, std::int64_t>;  // stage, context rank
   std::map<Place, Script> script_at;
   std::vector<const Script*> scripts;
@@ -60,7 +59,9 @@ PredictedCpuStep predict_cpu_step(const PlanRequest& request) {
     if (const std::string why_not = unpriced(at->second); !why_not.empty()) return {{}, why_not};
     scripts.push_back(&at->second);
   }
-  return {simulate(scripts, groups_of(layout), site_of(machine, request.hosts, ranks), *speeds), ""};
+  const Speeds speeds{rates->product, rates->attention, rates->elements, rates->update};
+  return {simulate(scripts, groups_of(layout), site_of(machine, request.hosts, ranks), speeds), "",
+          origin_of(machine, *rates)};
 }
 
 }  // namespace chorale

@@ -16,14 +16,15 @@ namespace chorale {
 
 struct PredictedCpuStep {
   StepTime time;
-  std::string why_not;  // why there is no prediction; "" if there is one
+  std::string why_not;      // why there is no prediction; "" if there is one
+  std::string origin = "";  // where the prediction comes from (origin_of)
   explicit operator bool() const { return why_not.empty(); }
 };
 
 PredictedCpuStep predict_cpu_step(const PlanRequest& request);
 
-// Returns the speed of one core for each kind of work. The speed comes from the measurement whose number of ranks is closest
-// to `ranks`. Returns nullopt if the machine file has no rates for this type.
-std::optional<Speeds> speeds_of(const Machine& machine, DType compute, int ranks);
+// Returns the measurement of compute rates for this type whose number of ranks is closest to `ranks`. Returns null if the
+// machine file has none.
+const ComputeRates* rates_of(const Machine& machine, DType compute, int ranks);
 
 }  // namespace chorale

@@ -53,7 +53,8 @@ const ProductRate& rate_of(const Accelerator& accelerator, const std::string& ty
     known.push_back(rate.type);
   }
   usage_error(fmt::format("the machine file does not say how fast {} multiplies {}", accelerator.name, type),
-              "it has " + join(known, ", "), "add [[accelerator.product]] (docs/machines.md), or choose another --dtype");
+              "it has " + join(known, ", "),
+              "add [[accelerator.product]] (docs/machine_file.md), or choose another --dtype");
 }
 
 KernelTimes::KernelTimes(const System& system, const std::string& products, const std::string& others, bool dropout)

@@ -71,6 +71,12 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
+std::string calibrated(const std::string& file, const std::string& measured, int ranks, double error, bool busy) {
+  return fmt::format("{}, calibrated {} with {} rank{}{}, error {:.0f} %", file.empty() ? "the machine file" : file,
+                     measured.empty() ? "at an unknown time" : measured.substr(0, std::size("2026-11-22") - 1), ranks,
+                     ranks == 1 ? "" : "s", busy ? " beside other programs" : "", 100 * std::expm1(error));
+}
+
 }  // namespace
 
 std::span<const PriceKey> price_keys() {
@@ -103,12 +109,14 @@ std::filesystem::path default_machine_file() {
 Machine parse_machine(const std::string& text, const std::string& file) {
   const toml::table all = toml_in(text, {file, "machine file", how_to_mend});
   const FieldsFile described{file, "machine file",
-                             all.contains("accelerator") ? "correct the line (docs/machines.md)" : how_to_mend};
+                             all.contains("accelerator") ? "correct the line (docs/machine_file.md)" : how_to_mend};
   TomlFields top(all, "", described);
   if (top.text("schema") != schema) top.refuse("schema", top.find("schema"), fmt::format("is not \"{}\"", schema));
   if (const std::int64_t found = top.integer("version", 1, most_count); found != version)
     top.refuse("version", top.find("version"), fmt::format("is {}, but this program reads version {}", found, version));
-  Machine machine{.signature = top.text("machine"), .system = system_of(top)};
+  Machine machine{
+      .signature = top.text("machine"), .system = system_of(top), .file = std::filesystem::path(file).filename()};
+  if (machine.system) machine.system->file = machine.file;
   machine.cores =
       static_cast<int>(machine.system ? top.number("cores", 1, most_count, 1) : top.number("cores", 1, most_count));
   for (TomlFields& row : top.tables("peak")) {
@@ -148,6 +156,16 @@ Machine machine_for(const std::string& named) {
   Machine machine = read_machine(file);
   if (!named.empty()) machine.signature = machine_signature();
   return machine;
+}
+
+std::string origin_of(const Machine& machine, const Level& level) {
+  return calibrated(machine.file, level.measured, level.ranks, level.error, level.busy);
+}
+std::string origin_of(const Machine& machine, const ComputeRates& rates) {
+  return calibrated(machine.file, rates.measured, rates.ranks, rates.error, rates.busy);
+}
+std::string origin_of(const System& system) {
+  return system.file + ", not calibrated: its values come from data sheets and published steps";
 }
 
 std::string to_toml(const Machine& machine) {

@@ -3,6 +3,7 @@
 // commands poll pending(). The object must be created before MPI starts and before any thread, so that all threads inherit
 // the signal mask.
 #pragma once
+#include <csignal>
 #include <initializer_list>
 #include <optional>
 

@@ -47,7 +47,9 @@ HostLinks host_of(TomlFields fields) {
                  .link = fields.number("link", 1, most_rate),
                  .latency = fields.number("latency", 0, most_seconds),
                  .offload = fields.number("offload", 1, most_rate, 0),
-                 .memory = fields.number("memory", 1, most_rate, 0)};
+                 .memory = fields.number("memory", 1, most_rate, 0),
+                 .file_read = fields.number("file_read", 1, most_rate, 0),
+                 .file_write = fields.number("file_write", 1, most_rate, 0)};
   fields.text("source", "");
   fields.finish();
   return host;

@@ -1,6 +1,6 @@
 // A system of accelerators, as a machine file describes it: the accelerator, the links of a host, the network between hosts,
 // and the software. Chorale predicts the time of a step on the system (parallel/prediction/). The system need not exist yet.
-// docs/machines.md lists all keys, with units and ranges. Each machine file states the sources of its values.
+// docs/machine_file.md lists all keys, with units and ranges. Each machine file states the sources of its values.
 //
 //   [accelerator]           [host]                  [network]               [software]
 //   bandwidth = 2.039e12    accelerators = 8        adapters = 8            launch = 42e-6
@@ -40,6 +40,8 @@ struct HostLinks {
                          // unknown
   double memory = 0;     // host memory bandwidth for updates on the host, shared by its accelerators, in B/s, or 0 if it is
                          // unknown
+  double file_read = 0, file_write = 0;  // bandwidths of the host's file for offload, shared by its accelerators, in B/s, or
+                                         // 0 if they are unknown
 };
 
 struct NetworkLinks {
@@ -78,6 +80,7 @@ struct Software {
 };
 
 struct System {
+  std::string file;  // the name of the machine file
   Accelerator accelerator;
   HostLinks host;
   NetworkLinks network;

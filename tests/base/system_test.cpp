@@ -60,6 +60,11 @@ TEST_CASE("a machine file of accelerators is read") {
   const System& system = *machine.system;
   CHECK((system.accelerator.units == 10 && system.accelerator.products.at(0).ramp == 160));
   CHECK((system.host.link == 100e9 && system.network.adapters == 8 && system.network.collective == 1));
+  CHECK(origin_of(system) == "toy.toml, not calibrated: its values come from data sheets and published steps");
+  CHECK((system.host.file_read == 0 && system.host.file_write == 0));
+  const Machine with_disks =
+      parse_machine(test::replaced(good, "link = 100e9", "link = 100e9\nfile_read = 20e9\nfile_write = 10e9"), "toy.toml");
+  CHECK((with_disks.system->host.file_read == 20e9 && with_disks.system->host.file_write == 10e9));
   CHECK((system.software.launch == 42e-6 && !system.software.fused_attention && system.software.overlaps_calls));
 }
 
@@ -79,6 +84,7 @@ TEST_CASE("impossible machines are refused in three lines that name the line and
        "how fast does it multiply? Add [[accelerator.product]]"},
       {"units = 10", "units = 0", "toy.toml:7: accelerator.units is 0"},
       {"latency = 5e-6", "latency = 5000", "toy.toml:24: network.latency is 5000, but must be from 0 to 3600"},
+      {"link = 100e9", "link = 100e9\nfile_write = 0", "toy.toml:19: host.file_write is 0, but must be from 1"},
       {"launch = 42e-6", "lunch = 42e-6", "toy.toml:26: software.lunch is no key of a machine file"},
       {"attention = \"unfused\"", "attention = \"flash\"",
        "toy.toml:27: software.attention is \"flash\", but must be one of: fused, unfused"},

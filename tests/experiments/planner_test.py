@@ -298,7 +298,7 @@ class Planner(InFolder):
             seconds.append(float(re.search(r"a step takes ([\d.]+) ms", text)[1]))
             self.assertEqual("wait: host" in text, bool(place))
         self.assertGreater(seconds[1], seconds[0])
-        self.refused(*words, "--machine", "vtrain", "--place", "optimizer=host", says=["no offload", "docs/machines.md"])
+        self.refused(*words, "--machine", "vtrain", "--place", "optimizer=host", says=["no offload", "docs/machine_file.md"])
         found = self.run_it("plan", "--preset", "gpt2-xl", "--dtype", "bf16", "--machine", "eos", "--ranks", "8", "--search",
                             "--global-batch-size", "32", "--place", "optimizer=host,gradients=host")
         self.assertRegex(found, r"dp8\.z[23]")

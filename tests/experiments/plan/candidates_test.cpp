@@ -97,12 +97,12 @@ TEST_CASE("times within the error of the fastest that fits are marked, and --row
   const double seconds[] = {1.0, 1.05, 1.5, 0.5};  // in seconds; the last layout does not fit into memory
   for (std::size_t i = 0; i < all.size(); ++i) all[i].seconds = seconds[i];
   const Choices choices = in_order(all, 150);
-  const std::string text = table_of(choices, "text", 0, "", 0.1);
+  const std::string text = table_of(choices, "text", 0, "", {.error = 0.1, .origin = "toy.toml"});
   CHECK_THAT(text, says("~ 1.1 s"));
   CHECK(std::ranges::count(text, '~') == 2);  // one in the row of the second layout, one in the line that explains the mark
   CHECK_THAT(text, says("~: within 10 % of the fastest that fits"));
-  CHECK_THAT(table_of(choices, "text", 0, "", 0), !says("~"));
-  const std::string csv = table_of(choices, "csv", 2, "", 0.1);
+  CHECK_THAT(table_of(choices, "text", 0, "", {}), !says("~"));
+  const std::string csv = table_of(choices, "csv", 2, "", {.error = 0.1});
   CHECK(std::ranges::count(csv, '\n') == 3);
   CHECK_THAT(csv, says("dp4,100,0,50,0,1,yes,\n"));
 }
