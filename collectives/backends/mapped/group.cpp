@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "collectives/backends/mapped/eager_operation.hpp"
 #include "collectives/backends/mapped/operation.hpp"
 #include "collectives/transport/call_errors.hpp"
 #include "src/base/error.hpp"
@@ -58,10 +57,10 @@ std::unique_ptr<Operation> MappedGroup::prepare(const Plan& plan) {
   const std::vector<Schedule> ranks = schedules_of(plan);
   const std::int64_t element = size_of(plan.dtype);
   if (is_eager(ranks, element))
-    return std::make_unique<EagerOperation>(*this, plan, compile(StepGraph(ranks), plan.problem.rank, cells_for(element)));
+    return eager_operation(*this, plan, compile(StepGraph(ranks), plan.problem.rank, cells_for(element)));
   StagingRule staging{.line_elements = line_bytes / element};
   if (reach().has_kernel_copies()) staging.most_elements = reach().staged_up_to / element;
-  return std::make_unique<MappedOperation>(*this, plan, compile(StepGraph(ranks), plan.problem.rank, staging));
+  return mapped_operation(*this, plan, compile(StepGraph(ranks), plan.problem.rank, staging));
 }
 
 std::unique_ptr<Group> MappedGroup::pair(int from, int to) {

@@ -1,7 +1,7 @@
-// Runs the operations of mapped groups (mapped/eager_operation.hpp, mapped/operation.hpp) in one thread, in random orders
-// that a scheduler could choose. Each rank has several calls in flight. Often one rank goes on until it is stuck, so that it
-// is up to eight calls ahead of the others. A rank leaves and destroys its group as soon as its calls have completed, while
-// other ranks still read its flag page.
+// Runs the operations of mapped groups (mapped/eager_operation.cpp, mapped/mapped_operation.cpp) in one thread, in random
+// orders that a scheduler could choose. Each rank has several calls in flight. Often one rank goes on until it is stuck, so
+// that it is up to eight calls ahead of the others. A rank leaves and destroys its group as soon as its calls have
+// completed, while other ranks still read its flag page.
 //
 //   rank 0   call 1 ─ call 2 ─ … ─ call 8 ─ stuck          destroyed
 //   rank 1                                     call 1 ─ …               the others still read what rank 0 has sent

@@ -1,5 +1,5 @@
 // Tests cells (mapped/cell.hpp), and explores every order in which the loads and stores of a few ranks can take effect when
-// small calls follow each other (mapped/eager_operation.hpp). As on real cores, the stores of a rank take effect in their
+// small calls follow each other (mapped/eager_operation.cpp). As on real cores, the stores of a rank take effect in their
 // order but later than its loads.
 //
 //   rank 0   enter ── data ── tag ── data ── tag ── wait for the tags of rank 1 ── load its data ── finished ──▶ next call
