@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "src/math/cuda/launch.cuh"
-#include "src/math/exact/exact_numerics.hpp"
 #include "src/math/exact/squares.hpp"
 
 namespace chorale {
@@ -109,7 +108,7 @@ __int128 ExactKernels::squares(std::span<const ScaledSlice> gradients, const Que
 
 extern "C" Numerics* chorale_cuda_exact_numerics() {
   exact::require_plain_arithmetic();  // checks the arithmetic of the host, because the host processes the sums
-  return new exact::ExactNumerics(std::make_unique<cuda::ExactKernels>());
+  return exact::numerics_on(std::make_unique<cuda::ExactKernels>()).release();
 }
 
 }  // namespace chorale

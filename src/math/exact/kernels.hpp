@@ -57,4 +57,6 @@ class Kernels {
   virtual void collect(SumSite& site) = 0;
 };
 
+std::unique_ptr<Numerics> numerics_on(std::unique_ptr<Kernels> kernels);  // exact numerics with these loops
+
 }  // namespace chorale::exact
