@@ -26,7 +26,7 @@ namespace chorale {
 
 struct Context;
 struct Routing;    // src/math/routing.hpp
-struct WayByHost;  // parallel/experts/experts_by_host.hpp
+struct WayByHost;  // parallel/experts/experts_by_host.cpp
 
 // The number of rows that each expert receives from each leaf. The rows are sorted by expert, then by leaf, then by token.
 struct ExpertRows {

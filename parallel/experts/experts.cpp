@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "layers/context.hpp"
-#include "parallel/experts/experts_by_host.hpp"
 #include "src/base/options.hpp"
 #include "src/math/routing.hpp"
 #include "src/memory/on_host.hpp"
@@ -175,7 +174,7 @@ std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOpti
       places.push_back(cut->places(rank));
   const bool overlaps = options.combine == Combine::overlapped;
   if (options.dispatch == Dispatch::by_host && number_of_hosts(experts.hosts()) > 1)
-    return std::make_unique<ExpertsByHost>(experts, overlaps, std::move(places));
+    return experts_by_host(experts, overlaps, std::move(places));
   return std::make_unique<ExpertParallel>(experts, overlaps, std::move(places));
 }
 

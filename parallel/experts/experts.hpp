@@ -72,6 +72,9 @@ class ExpertParallel : public ExpertExchange {
   const PlacesOfSources places_;
 };
 
+// Dispatch by host (experts_by_host.cpp).
+std::unique_ptr<ExpertParallel> experts_by_host(Axis& axis, bool overlaps = true, PlacesOfSources places = {});
+
 // `cut` states how context-parallel ranks divide sequences; if it is null, every rank has complete sequences.
 std::unique_ptr<ExpertExchange> exchange_of(const Mesh& mesh, const ExchangeOptions& options = {},
                                             const TokenCut* cut = nullptr);

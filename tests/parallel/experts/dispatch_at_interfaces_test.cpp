@@ -1,6 +1,6 @@
 // Measures dispatch by host at the network interfaces of several hosts. If experts are drawn uniformly, dispatch by host
 // must send D(g)/k of the bytes of a plain dispatch, within three standard deviations. D(g) is defined in
-// parallel/experts/experts_by_host.hpp.
+// parallel/experts/experts_by_host.cpp.
 //
 // For each token, let a be the number of other hosts to which the token is sent, and let b be the number of its experts on
 // these hosts. The bytes of both dispatches then have the ratio r = Σa/Σb, which approaches R = E[a]/E[b] = D(g)/k. For T
@@ -11,7 +11,7 @@
 #include <set>
 
 #include "layers/context.hpp"
-#include "parallel/experts/experts_by_host.hpp"
+#include "parallel/experts/experts.hpp"
 #include "src/base/machine_load.hpp"
 #include "src/math/forced_routing.hpp"
 #include "src/math/routing.hpp"
@@ -97,7 +97,7 @@ TEST_CASE("at the network interfaces, a dispatch by host sends the expected shar
       exchange.dispatch(x, nullptr, routing.places, home, here, context);  // the first call opens connections
       return bytes_sent(axis, clock, [&] { exchange.dispatch(x, nullptr, routing.places, home, here, context); });
     };
-    const double plain = sent_by(ExpertParallel(axis)), by_host = sent_by(ExpertsByHost(axis));
+    const double plain = sent_by(ExpertParallel(axis)), by_host = sent_by(*experts_by_host(axis));
     if (test::world().rank() == 0) {
       const Expected expected = expected_ratio(hosts, static_cast<double>(tokens * ranks));
       INFO(

@@ -1,6 +1,6 @@
 // Tests dispatch by host. Experts must get the same rows as from a plain dispatch. A token must be sent only once to each
 // other host. Training must be bit-identical to a one-rank run.
-#include "parallel/experts/experts_by_host.hpp"
+#include "parallel/experts/experts.hpp"
 
 #include <fmt/ranges.h>
 
@@ -63,20 +63,20 @@ std::int64_t crossings(const Routing& routing, const Axis& axis) {
 
 std::string wrong_dispatch(Axis& axis, double capacity, Context& context) {
   const ExpertParallel plain(axis);
-  const ExpertsByHost by_host(axis);
+  const auto by_host = experts_by_host(axis);
   const Routing routing = random_routing(axis.rank(), capacity, context);
   const ExpertRows home{.experts = experts, .leaves = routing.places.dim(0) / 8, .counts = routing.counts};
   // All ranks must have the same number of leaves. In this test, each leaf is the complete micro-batch of a rank.
   ExpertRows one_leaf{.experts = experts, .leaves = 1, .counts = {}};
   for (std::int64_t e = 0; e < experts; ++e) one_leaf.counts.push_back(home.of(e));
-  const ExpertRows here = plain.here(one_leaf, routing, context), too = by_host.here(one_leaf, routing, context);
+  const ExpertRows here = plain.here(one_leaf, routing, context), too = by_host->here(one_leaf, routing, context);
   if (here.counts != too.counts || here.between != too.between) return "the counts differ";
   const Tensor x = context.typed({routing.places.dim(0), row_width}, DType::f32);
   Random{.seed = 77, .site = static_cast<std::uint32_t>(axis.rank())}.fill_uniform(0, x.values<float>());
   for (const Tensor* weights : {static_cast<const Tensor*>(nullptr), &routing.weights}) {
     const Tensor expected = plain.dispatch(x, weights, routing.places, one_leaf, here, context);
     axis.clear_account();
-    const Tensor rows = by_host.dispatch(x, weights, routing.places, one_leaf, too, context);
+    const Tensor rows = by_host->dispatch(x, weights, routing.places, one_leaf, too, context);
     if (rows.shape() != expected.shape() || !std::ranges::equal(rows.values<float>(), expected.values<float>()))
       return fmt::format("the rows differ{}", weights ? ", with weights" : "");
     const std::int64_t crossed = axis.account().entries[static_cast<std::size_t>(Collective::all_to_all)].crossing;
@@ -158,7 +158,7 @@ TEST_CASE("with uniformly drawn experts, tokens cross hosts as often as probabil
           };
           const double crosses = 1 - none_of(experts / 2, experts, chosen);  // probability per token
           const double expected = tokens * crosses, deviation = std::sqrt(expected * (1 - crosses));
-          const std::int64_t by_host = rows_across(ExpertsByHost(axis)), plain = rows_across(ExpertParallel(axis));
+          const std::int64_t by_host = rows_across(*experts_by_host(axis)), plain = rows_across(ExpertParallel(axis));
           if (std::abs(static_cast<double>(by_host) - expected) > 3 * deviation)
             return fmt::format("{} of {} tokens crossed hosts, {:.1f} ± {:.1f} were expected", by_host, tokens, expected,
                                deviation);
