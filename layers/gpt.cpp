@@ -2,14 +2,7 @@
 
 #include <cmath>
 
-#include "layers/activation.hpp"
-#include "layers/attention.hpp"
-#include "layers/embedding.hpp"
-#include "layers/experts.hpp"
-#include "layers/head_norm.hpp"
-#include "layers/linear.hpp"
-#include "layers/recompute.hpp"
-#include "layers/residual.hpp"
+#include "layers/layers.hpp"
 
 namespace chorale {
 namespace {
@@ -19,7 +12,7 @@ class Builder {
   Builder(const ModelShape& shape, const Sharding& sharding, const Sharding& experts)
       : s_(shape), sharding_(sharding), expert_sharding_(experts) {}
 
-  LayerPointer embedding() { return std::make_unique<Embedding>(s_, site_++, sharding_); }
+  LayerPointer embedding() { return embedding_layer(s_, site_++, sharding_); }
   std::unique_ptr<Norm> norm(const std::string& name) const {
     return std::make_unique<Norm>(name, s_.llama() ? NormKind::rms : NormKind::layer, s_.width, s_.epsilon);
   }
@@ -33,28 +26,28 @@ class Builder {
   }
 
  private:
-  LayerPointer linear(const std::string& name, Linear::Options options) const {
+  LayerPointer linear(const std::string& name, LinearOptions options) const {
     options.sharding = sharding_;
-    return std::make_unique<Linear>(name, options);
+    return linear_layer(name, options);
   }
   // Weights that write to the residual stream have a smaller initial deviation. The stream's variance therefore does not
   // grow with depth (Radford et al. 2019).
   double into_stream() const { return 0.02 / std::sqrt(2.0 * static_cast<double>(s_.layers)); }
   // last: the name of the branch's last linear layer. Residual adds the bias of this layer after the sum over ranks. Empty:
   // no bias.
-  LayerPointer branch(const std::string& name, std::unique_ptr<Sequence> body, const std::string& last) {
-    return std::make_unique<Residual>(norm(name + ".norm"), std::move(body),
-                                      Residual::Options{.bias = s_.llama() || last.empty() ? "" : name + last + ".bias",
-                                                        .width = s_.width,
-                                                        .dropout = s_.dropout,
-                                                        .site = site_++});
+  LayerPointer branch(const std::string& name, LayerPointer body, const std::string& last) {
+    return residual_layer(norm(name + ".norm"), std::move(body),
+                          {.bias = s_.llama() || last.empty() ? "" : name + last + ".bias",
+                           .width = s_.width,
+                           .dropout = s_.dropout,
+                           .site = site_++});
   }
 
   LayerPointer attention(const std::string& name, std::int64_t i) {
     const std::int64_t d = s_.head_width(), queries = s_.queries();
     const Shard cut = sharding_.shard(0, s_.groups, 1);
     const std::int64_t groups = cut.dim < 0 ? s_.groups : cut.length;
-    const Attention::Options core{
+    const AttentionOptions core{
         .shape =
             {.groups = groups, .queries = queries, .width = d, .first_head = cut.first * queries, .all_heads = s_.heads},
         .rotary = s_.llama() ? std::optional(Rotary{groups, queries + 2, queries + 1, d, s_.rotary_base}) : std::nullopt,
@@ -65,17 +58,16 @@ class Builder {
     auto body = std::make_unique<Sequence>(name);
     body->add(linear(name + ".qkv", {.inputs = s_.width,
                                      .outputs = s_.qkv_columns(),
-                                     .cut = Linear::Cut::columns,
+                                     .cut = LinearOptions::Cut::columns,
                                      .block = (queries + 2) * d,
                                      .bias = !s_.llama()}));
     if (s_.qk_norm)
-      body->add(std::make_unique<HeadNorm>(
-          name, HeadNorm::Options{
-                    .groups = groups, .all_groups = s_.groups, .queries = queries, .width = d, .epsilon = s_.epsilon}));
-    body->add(std::make_unique<Attention>(name + ".core", core));
+      body->add(head_norm_layer(
+          name, {.groups = groups, .all_groups = s_.groups, .queries = queries, .width = d, .epsilon = s_.epsilon}));
+    body->add(attention_layer(name + ".core", core));
     body->add(linear(name + ".out", {.inputs = s_.heads * d,
                                      .outputs = s_.width,
-                                     .cut = Linear::Cut::rows,
+                                     .cut = LinearOptions::Cut::rows,
                                      .block = queries * d,
                                      .deviation = into_stream(),
                                      .after_attention = true}));
@@ -85,28 +77,28 @@ class Builder {
   LayerPointer mlp(const std::string& name) { return branch(name, gated(name, s_.ffn, !s_.llama()), ".down"); }
 
   // Builds the two matrices of an MLP and the activation function between them.
-  std::unique_ptr<Sequence> gated(const std::string& name, std::int64_t ffn, bool bias) const {
-    using Kind = Activation::Kind;
+  LayerPointer gated(const std::string& name, std::int64_t ffn, bool bias) const {
+    using Kind = ActivationKind;
     const Shard cut = sharding_.shard(0, s_.units_of(ffn), 1);
     const std::int64_t unit = ffn / s_.units_of(ffn), here = cut.dim < 0 ? ffn : cut.length * unit;
     auto body = std::make_unique<Sequence>(name);
     body->add(linear(name + ".up", {.inputs = s_.width,
                                     .outputs = s_.gates() * ffn,
-                                    .cut = Linear::Cut::columns,
+                                    .cut = LinearOptions::Cut::columns,
                                     .block = s_.gates() * unit,
                                     .bias = bias}));
-    body->add(std::make_unique<Activation>(name + ".activation", s_.llama() ? Kind::swiglu : Kind::gelu, here, unit));
-    body->add(
-        linear(name + ".down",
-               {.inputs = ffn, .outputs = s_.width, .cut = Linear::Cut::rows, .block = unit, .deviation = into_stream()}));
+    body->add(activation_layer(name + ".activation", s_.llama() ? Kind::swiglu : Kind::gelu, here, unit));
+    body->add(linear(
+        name + ".down",
+        {.inputs = ffn, .outputs = s_.width, .cut = LinearOptions::Cut::rows, .block = unit, .deviation = into_stream()}));
     return body;
   }
 
   LayerPointer experts(const std::string& name, std::int64_t i) {
     const std::int64_t ffn = s_.experts.shared_ffn;
     auto body = std::make_unique<Sequence>(name);
-    body->add(std::make_unique<MixtureOfExperts>(name, i, s_, sharding_, expert_sharding_, into_stream(),
-                                                 ffn > 0 ? gated(name + ".shared", ffn, false) : nullptr));
+    body->add(expert_layer(name, i, s_, sharding_, expert_sharding_, into_stream(),
+                           ffn > 0 ? gated(name + ".shared", ffn, false) : nullptr));
     return branch(name, std::move(body), "");
   }
 
@@ -122,10 +114,10 @@ Model build_gpt(const ModelShape& shape, Recompute recompute, const Sharding& sh
   Builder builder(shape, sharding, experts);
   Model model{.shape = shape};
   model.layers.add(builder.embedding());
-  const ParameterPointer table = static_cast<Embedding&>(*model.layers.layers()[0]).table();
+  const ParameterPointer table = parameters_of(*model.layers.layers()[0])[0];
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     LayerPointer block = builder.block(i);
-    if (recompute == Recompute::full) block = std::make_unique<RecomputingLayer>(std::move(block));
+    if (recompute == Recompute::full) block = recomputing_layer(std::move(block));
     model.layers.add(std::move(block));
   }
   model.layers.add(builder.norm("norm"));

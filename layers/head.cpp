@@ -1,6 +1,6 @@
 #include "layers/head.hpp"
 
-#include "layers/linear.hpp"
+#include "layers/layers.hpp"
 #include "src/math/cross_entropy.hpp"
 
 namespace chorale {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "layers/experts.hpp"
+#include "layers/layers.hpp"
 #include "src/math/forced_routing.hpp"
 #include "src/math/routing.hpp"
 

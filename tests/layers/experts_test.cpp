@@ -1,7 +1,7 @@
 // Tests the expert layer. Gradients of the whole layer in f64 are compared with central differences. Other test cases cover
 // extreme routings, the bytes that the layer keeps, and refused shapes. tests/math/routing_test.cpp tests the arithmetic of
 // the router.
-#include "layers/experts.hpp"
+#include "layers/layers.hpp"
 
 #include <algorithm>
 
