@@ -2,8 +2,8 @@
 // only in their coordinate on the axis. Parallel strategies call collectives on axes. Each axis counts this rank's calls and
 // the bytes that this rank sends. The waiting time is measured for all axes together.
 //
-//                 Axis ── live_axis.hpp        a communicator: sends, measures, and records calls in a trace
-//                      └─ pretended_axis.hpp   no peers: counts the bytes a live axis would send, and writes a script
+//                 Axis ── live_axis.cpp        a communicator: sends, measures, and records calls in a trace
+//                      └─ pretended_axis.cpp   no peers: counts the bytes a live axis would send, and writes a script
 //
 // Live axes and simulated axes (PretendedAxis) choose algorithms with the same code (choice/decision.hpp). A plan
 // (plan/plan.hpp) runs the real code of a training step on simulated axes and on phantom tensors, which have shapes but no
@@ -24,6 +24,7 @@
 namespace chorale {
 
 class Script;
+class Selector;
 class Trace;
 
 // The numbers of rows that the ranks of a group send to each other. Element r · size + s is the number of rows from rank r
@@ -170,6 +171,15 @@ class Axis {
   Account account_;
   CommunicationTime& time_;
 };
+
+// live_axis.cpp
+std::unique_ptr<Axis> live_axis(std::string name, Communicator group, CommunicationTime& time);
+// pretended_axis.cpp. A group of this rank only. Calls on this group copy their input, or do nothing.
+std::unique_ptr<Axis> pretended_axis(std::string name, CommunicationTime& time);
+// The axis from the view of rank `rank` of `size` ranks. `hosts`: the host of each rank, as in Problem::hosts.
+std::unique_ptr<Axis> pretended_axis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend,
+                                     const std::string& algorithm, std::shared_ptr<const Selector> selector,
+                                     CommunicationTime& time);
 
 // Gathers one value from every rank, in rank order. All ranks must call this function.
 template <class T>

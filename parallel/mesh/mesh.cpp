@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
-#include "parallel/mesh/live_axis.hpp"
 #include "parallel/mesh/placement.hpp"
-#include "parallel/mesh/pretended_axis.hpp"
 #include "src/base/error.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale {
 
 Mesh::Mesh(const Layout& layout, std::int64_t rank)
-    : layout_(layout),
-      rank_(rank),
-      place_(coordinates_of(layout, rank)),
-      alone_(std::make_unique<PretendedAxis>("alone", *time_)) {}
+    : layout_(layout), rank_(rank), place_(coordinates_of(layout, rank)), alone_(pretended_axis("alone", *time_)) {}
 
 void Mesh::open(const std::function<std::unique_ptr<Axis>(const GroupOfRank&)>& open_group) {
   for (const GroupOfRank& group : groups_of_rank(layout_, rank_)) {
@@ -43,7 +38,7 @@ Axis& Mesh::along(AxisSet axes) const {
 
 Mesh::Mesh(const Layout& layout) : Mesh(layout, 0) {
   require(layout.ranks() == 1, "{} has {} ranks, but a mesh without a world has one", to_string(layout), layout.ranks());
-  open([&](const GroupOfRank& group) { return std::make_unique<PretendedAxis>(group.name, *time_); });
+  open([&](const GroupOfRank& group) { return pretended_axis(group.name, *time_); });
 }
 
 Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms) : Mesh(layout, worlds.rank()) {
@@ -54,7 +49,7 @@ Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
     Communicator ranks = world.split(static_cast<int>(group.group), static_cast<int>(group.rank));
     const std::string& algorithm = choice_for(algorithms, group.chosen_as);
     if (!algorithm.empty()) ranks.choose(algorithm);
-    return std::make_unique<LiveAxis>(group.name, std::move(ranks), *time_);
+    return live_axis(group.name, std::move(ranks), *time_);
   });
 }
 
@@ -65,9 +60,9 @@ Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, con
     return hosts.empty() ? std::vector<int>{} : hosts_among(ranks_of(group, layout, rank), hosts);
   };
   mesh.open([&](const GroupOfRank& group) {
-    return std::make_unique<PretendedAxis>(group.name, static_cast<int>(group.rank), static_cast<int>(group.size),
-                                           hosts_on(group), choice_for(backends, group.chosen_as),
-                                           choice_for(algorithms, group.chosen_as), selector, *mesh.time_);
+    return pretended_axis(group.name, static_cast<int>(group.rank), static_cast<int>(group.size), hosts_on(group),
+                          choice_for(backends, group.chosen_as), choice_for(algorithms, group.chosen_as), selector,
+                          *mesh.time_);
   });
   return mesh;
 }

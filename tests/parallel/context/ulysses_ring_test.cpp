@@ -1,8 +1,8 @@
 // Tests context parallelism on two levels. Covers the groups of ranks, the bytes that cross hosts, and refused layouts.
 // Results are compared with a one-rank run.
 #include "parallel/context/context.hpp"
+#include "parallel/mesh/axis.hpp"
 #include "parallel/mesh/placement.hpp"
-#include "parallel/mesh/pretended_axis.hpp"
 #include "parallel/plan/order.hpp"
 #include "parallel/plan/plan.hpp"
 #include "tests/catch.hpp"
@@ -14,15 +14,15 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-PretendedAxis pretended_axis(int rank, const std::vector<int>& hosts, CommunicationTime& time) {
-  return {"cp", rank, static_cast<int>(hosts.size()), hosts_among(hosts), "threads", "", nullptr, time};
+std::unique_ptr<Axis> axis_of(int rank, const std::vector<int>& hosts, CommunicationTime& time) {
+  return pretended_axis("cp", rank, static_cast<int>(hosts.size()), hosts_among(hosts), "threads", "", nullptr, time);
 }
 
 TEST_CASE("the ranks that exchange heads are those of a host, or as many adjacent ranks as were asked for") {
   CommunicationTime time;
   const auto parts_of = [&](const std::vector<int>& hosts, std::int64_t inner) {
-    PretendedAxis axis = pretended_axis(0, hosts, time);
-    return inner_parts(axis, inner).part_of();
+    const std::unique_ptr<Axis> axis = axis_of(0, hosts, time);
+    return inner_parts(*axis, inner).part_of();
   };
   CHECK(parts_of({0, 0, 0, 0}, 0) == Numbers{0, 0, 0, 0});
   CHECK(parts_of({0, 0, 0, 0}, 2) == Numbers{0, 0, 1, 1});
@@ -82,8 +82,8 @@ TEST_CASE("an order of the axes is chosen in which each host has as many context
 TEST_CASE("parts across hosts have a rank of each host, in the order of the hosts") {
   CommunicationTime time;
   for (int rank = 0; rank < 4; ++rank) {
-    PretendedAxis axis = pretended_axis(rank, {0, 1, 1, 0}, time);
-    const AxisParts hosts = inner_parts(axis, 0), rings = hosts.across();
+    const std::unique_ptr<Axis> axis = axis_of(rank, {0, 1, 1, 0}, time);
+    const AxisParts hosts = inner_parts(*axis, 0), rings = hosts.across();
     CHECK((hosts.size() == 2 && rings.size() == 2 && rings.rank() == hosts.part() && rings.part() == hosts.rank()));
     CHECK(rings.part_of() == Numbers{0, 0, 1, 1});
     const RowsBetween rows = rings.between([](std::int64_t from, std::int64_t to) { return 10 * from + to; });
