@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <set>
+#include <span>
 
 #include <chorale/training.hpp>
 #include "parallel/step/buckets.hpp"
@@ -40,6 +41,10 @@ class Reducer {
 std::unique_ptr<Reducer> naive_reducer(Buckets& buckets, ReductionListener& listener);     // data.cpp
 std::unique_ptr<Reducer> bucketed_reducer(Buckets& buckets, ReductionListener& listener);  // data.cpp; also for ZeRO-1
 std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, ReductionListener& listener);   // zero.cpp: ZeRO-2 and 3
+
+// zero.cpp: wraps each layer, which is a unit of the model, so that the unit has full tensors only while it computes.
+// `uses`: the parameters of each unit, beginning with the unit of the first layer.
+void wrap_units(std::vector<LayerPointer>& layers, std::span<const std::vector<ParameterPointer>> uses, Buckets& buckets);
 
 // A sum of a bucket's gradients that has begun.
 struct SumUnderWay {

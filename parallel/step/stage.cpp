@@ -1,7 +1,6 @@
 #include "parallel/step/stage.hpp"
 
 #include "parallel/pipeline/split.hpp"
-#include "parallel/step/zero.hpp"
 
 namespace chorale {
 namespace {
@@ -111,16 +110,10 @@ std::vector<ParameterPointer> Stage::parameters() const {
 }
 
 void Stage::wrap_units(Buckets& buckets) {
-  std::size_t unit = 0;
+  std::span<const std::vector<ParameterPointer>> uses(uses_);
   for (Sequence& chunk : chunks_) {
-    std::vector<ZeroUnit*> wrapped;
-    for (LayerPointer& layer : chunk.layers()) {
-      auto whole = std::make_unique<ZeroUnit>(std::move(layer), uses_.at(unit++), buckets);
-      wrapped.push_back(whole.get());
-      layer = std::move(whole);
-    }
-    for (std::size_t i = 0; i < wrapped.size(); ++i)
-      wrapped[i]->follow(i > 0 ? wrapped[i - 1] : nullptr, i + 1 < wrapped.size() ? wrapped[i + 1] : nullptr);
+    chorale::wrap_units(chunk.layers(), uses, buckets);
+    uses = uses.subspan(chunk.layers().size());
   }
 }
 

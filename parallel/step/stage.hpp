@@ -23,7 +23,7 @@ class Stage {
   bool begins() const { return begins_; }                  // whether this stage has the model's first part: the embedding
   bool ends() const { return ends_; }                      // whether this stage has the model's last part: the head
   std::int64_t last_chunk() const { return last_chunk_; }  // index of the head's chunk within its stage
-  void wrap_units(Buckets& buckets);                       // wraps each unit in a ZeroUnit
+  void wrap_units(Buckets& buckets);                       // wraps each unit (reducer.hpp)
   void each_site(const std::function<void(SumSite&)>& visit);
 
  private:

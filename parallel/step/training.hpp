@@ -1,5 +1,5 @@
 // A Training holds one rank's part of the model and of the optimizer, and runs training steps. A parallel strategy can
-// change only four aspects of a step: the layers (tensor.hpp, zero.hpp), the order of the passes (run_pipeline.hpp), the
+// change only four aspects of a step: the layers (tensor.hpp, zero.cpp), the order of the passes (run_pipeline.hpp), the
 // reduction of gradients (reducer.hpp), and the elements that a rank's optimizer updates (buckets.hpp).
 //
 //   step:  each micro-batch: forward, backward (gradients add up)  →  reduce gradients  →  ‖g‖, clip  →  update  →  publish
