@@ -46,7 +46,7 @@ class MpiGroup final : public AgreedGroup<MpiGroup, MpiWorld> {
   std::unique_ptr<Operation> prepare(const Plan& plan) override {
     agreement_.enter(plan);
     const Allocator workspace(plan.on_device ? *world_.device.value().memory : world_.memory, world_.ledger);
-    if (!plan.algorithm) return std::make_unique<MpiNative>(*native_, agreement_, plan, workspace);
+    if (!plan.algorithm) return mpi_native(*native_, agreement_, plan, workspace);
     return over_messages<MpiMessenger>(agreement_, plan, workspace, world_.device, world_.comm.get(), world_.tags);
   }
 

@@ -47,7 +47,7 @@ Communicator::State::~State() {
 std::unique_ptr<Operation> Communicator::State::operation_of(Route& route) {
   if (route.free.empty()) {
     if (world->transport->reaches(route.plan.on_device, !route.plan.algorithm)) return group->prepare(route.plan);
-    return std::make_unique<StagedOperation>(*group, route.plan, world->device, world->allocator);
+    return staged_operation(*group, route.plan, world->device, world->allocator);
   }
   auto operation = std::move(route.free.back());
   route.free.pop_back();

@@ -25,38 +25,8 @@ namespace chorale {
 
 constexpr std::int64_t staged_piece_bytes = 1 << 20;
 
-class StagedOperation final : public Operation {
- public:
-  // `plan` says whether the caller's buffers are on the host or on the device. `device` is the memory of the device that
-  // holds either the caller's buffers or the bounce buffers.
-  StagedOperation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator host);
-  ~StagedOperation() override;
-
-  void await_input(const void* input) override;
-  bool input_is_there() override { return copy_->over(); }
-  void start(const Run& run) override;
-  bool progress() override;
-  std::uint64_t moved() const override { return inner_->moved() + moved_; }
-  void examine() override;
-  int awaits() override { return inner_->awaits(); }
-  void abandon() noexcept override;
-  bool may_be_written() noexcept override;
-  bool may_be_read() noexcept override { return inner_->may_be_read(); }
-
- private:
-  Plan plan_;
-  std::shared_ptr<Memory> device_;
-  // Holds the bounce buffer of the input, followed by the bounce buffer of the output. In an in-place call, the two bounce
-  // buffers are parts of one vector. bounce_ is declared before inner_, so bounce_ is destroyed after inner_. This order
-  // matters because after an error, messages of inner_ can still arrive in bounce_.
-  Buffer bounce_;
-  std::unique_ptr<Operation> inner_;
-  enum class Stage : std::uint8_t { input, call, output } stage_ = Stage::input;
-  std::byte *input_ = nullptr, *output_ = nullptr;
-  std::int64_t input_bytes_, output_bytes_;
-  void* result_ = nullptr;  // the caller's output
-  std::unique_ptr<AsyncCopy> copy_;
-  std::uint64_t moved_ = 0;
-};
+// `plan` says whether the caller's buffers are on the host or on the device. `device` is the memory of the device that holds
+// either the caller's buffers or the bounce buffers.
+std::unique_ptr<Operation> staged_operation(Group& group, const Plan& plan, std::shared_ptr<Memory> device, Allocator host);
 
 }  // namespace chorale

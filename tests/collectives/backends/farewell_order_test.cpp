@@ -62,7 +62,7 @@ TEST_CASE("host buffers of a staged call outlive its operation") {
   Lender memory(order);
   Ledger ledger;
   Inners group(order);
-  { const StagedOperation call(group, sum_of(2), std::make_shared<HostMemory>(), {memory, ledger}); }
+  { const auto call = staged_operation(group, sum_of(2), std::make_shared<HostMemory>(), {memory, ledger}); }
   CHECK(order == Order{"operation", "memory"});
 }
 
