@@ -66,8 +66,8 @@ void hide_the_rank() {
 // A double fork detaches the guard, so that neither the rank nor the launcher waits for it. The guard also leaves the rank's
 // process group, because launchers kill the complete group. The guard closes all files of the rank except stderr.
 void start_guard(Descriptor listening, const Launch& launch, const Environment& environment) {
-  const Watchman::Job job{launch.size, launch.on_host, after_request(launch, environment), Leftovers::of_this_job(),
-                          environment(supervisor_variable).value_or("")};
+  const WatchmansJob job{launch.size, launch.on_host, after_request(launch, environment), Leftovers::of_this_job(),
+                         environment(supervisor_variable).value_or("")};
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child > 0) waitpid(child, nullptr, 0);  // this child ends immediately
@@ -84,7 +84,7 @@ void start_guard(Descriptor listening, const Launch& launch, const Environment& 
   dup2(nothing, 1);
   try {
     SystemClock clock;
-    Watchman(Descriptor(kept), job, clock).watch();
+    watch(Descriptor(kept), job, clock);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "warning: %s has no guard any more: %s\n", host_name().c_str(), error.what());
   }
