@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "src/base/error.hpp"
