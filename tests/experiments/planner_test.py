@@ -32,6 +32,9 @@ class Planner(InFolder):
                  "Korthikanti, table 5, full recomputation": (6, 15, None, None),
                  "Korthikanti, table 5, sequence parallel, selective recomputation": (6, 15, None, None),
                  "MegaScale, table 2, Megatron-LM": (6, 15, None, 1.5), "MLPerf v5.0, Llama 3.1 405B": (6, 15, None, 1.5),
+                 "MLPerf v5.0, Llama 3.1 405B, GB200": (6, 8, None, None),
+                 "MLPerf v5.0, Llama 3.1 405B, H200": (6, 8, None, None),
+                 "MLPerf v5.1, Llama 3.1 405B, B200": (6, 8, None, None),
                  "vTrain, many nodes": (None, None, 15, None), "vTrain, single node": (None, None, 10, None)}
         seen = set()
         for name in sample(sorted(name for name in os.listdir(published) if name.endswith(".csv")), 4):
