@@ -3,6 +3,7 @@
 //
 //   a message      sender and receiver have posted it ── latency ── bytes, at the rate that its links allow
 //   links          each accelerator has two: out, in      each host has two to other hosts: out, in
+//                  each leaf switch has two to other leaf switches: out, in
 //
 // A step of a schedule is posted when the steps on which it depends are complete. Sums and local copies are assumed to take
 // no time.

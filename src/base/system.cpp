@@ -61,8 +61,13 @@ NetworkLinks network_of(TomlFields fields) {
                        .latency = fields.number("latency", 0, most_seconds),
                        .collective = fields.number("collective", 0.01, 1, 1),
                        .group_adapters = static_cast<int>(fields.integer("group_adapters", 0, most_count, 0)),
+                       .switch_hosts = static_cast<int>(fields.integer("switch_hosts", 1, most_count, 0)),
+                       .oversubscription = fields.number("oversubscription", 1, 1000, 1),
                        .slow_hosts = fields.number("slow_hosts", 0, 1, 0),
                        .slow_by = fields.number("slow_by", 0, 100, 0)};
+  if (fields.has("oversubscription") && !network.has_switches())
+    fields.refuse("oversubscription", fields.find("oversubscription"),
+                  "needs switch_hosts, the number of hosts of a switch");
   fields.text("source", "");
   fields.finish();
   return network;

@@ -51,8 +51,15 @@ struct NetworkLinks {
   double collective = 1;   // the fraction of `adapter` that collectives between hosts reach
   int group_adapters = 0;  // number of adapters used by a group with only some of a host's accelerators, or 0 if it uses all
                            // adapters
-  double slow_hosts = 0;   // the fraction of hosts that are slow
-  double slow_by = 0;      // slowdown of a slow host, relative to the time of a step
+  int switch_hosts = 0;    // number of consecutive hosts under each leaf switch, or 0 if no switch limits the network
+  double oversubscription = 1;  // bandwidth of the adapters under a leaf switch, relative to the switch's uplink
+  double slow_hosts = 0;        // the fraction of hosts that are slow
+  double slow_by = 0;           // slowdown of a slow host, relative to the time of a step
+
+  bool has_switches() const { return switch_hosts > 0; }
+  int switch_of(int host) const { return has_switches() ? host / switch_hosts : 0; }
+  // The rate, in B/s, at which a leaf switch sends to all other leaf switches, while it receives at the same rate.
+  double uplink() const { return switch_hosts * adapters * adapter / oversubscription; }
 };
 
 // The properties in which the program that runs the step can differ from Chorale. The defaults describe Chorale.
