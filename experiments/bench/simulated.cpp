@@ -35,6 +35,7 @@ class BenchSimulation {
     if (!machine_.system) return;
     require_network(*machine_.system, sweep.threads);
     stage_.hosts = hosts_of(*machine_.system, sweep.threads);
+    switches_ = switches_of(*machine_.system, sweep.threads);
     if (stage_.hosts.back() == 0) stage_.hosts.clear();
   }
 
@@ -70,7 +71,7 @@ class BenchSimulation {
 
   // The closed form is exact for a ring whose links all have the same bandwidth.
   double closed_form_of(const BenchCase& row, const Algorithm& ring) const {
-    const CallVolume volume = volume_of_call({.algorithm = &ring}, row.problem(), row.dtype, 0);
+    const CallVolume volume = volume_of_call({.algorithm = &ring}, row.problem(), switches_, row.dtype, 0);
     return time_of_call({.volume = volume}, *machine_.system, 1).total();
   }
 
@@ -107,6 +108,7 @@ class BenchSimulation {
   Machine machine_;
   std::string priced_;  // the backend whose prices apply on a machine without accelerators
   BenchWorld stage_;
+  std::vector<int> switches_;  // the leaf switch of each rank
 };
 
 }  // namespace

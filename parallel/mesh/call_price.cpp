@@ -47,9 +47,9 @@ double on_link(const Level* level, std::int64_t bytes) {
 }  // namespace
 
 Script::Call priced_call(const Selector& selector, const std::string& backend, const Decision& decision,
-                         const Problem& problem, DType dtype, int rank) {
+                         const Problem& problem, const std::vector<int>& switches, DType dtype, int rank) {
   Script::Call call{.seconds = -1,
-                    .volume = volume_of_call(decision, problem, dtype, rank),
+                    .volume = volume_of_call(decision, problem, switches, dtype, rank),
                     .scatters = problem.what == Collective::reduce_scatter};
   if (!selector.is_calibrated(backend, problem)) return call;
   call.seconds = selector.predict(backend, decision.choice.algorithm, decision.choice.chunks, problem, dtype);
@@ -59,7 +59,8 @@ Script::Call priced_call(const Selector& selector, const std::string& backend, c
   return call;
 }
 
-CallVolume volume_of_call(const Decision& decision, const Problem& problem, DType dtype, int rank) {
+CallVolume volume_of_call(const Decision& decision, const Problem& problem, const std::vector<int>& switches, DType dtype,
+                          int rank) {
   const std::int64_t each = size_of(dtype);
   CallVolume volume{.vector = each * problem.blocks.total(), .on_host = problem.size};
   if (!decision.algorithm) return volume;
@@ -75,10 +76,17 @@ CallVolume volume_of_call(const Decision& decision, const Problem& problem, DTyp
       volume.host_crossing += each * decision.algorithm->plan(problem.at(other)).elements_crossing();
     }
   volume.messages_crossing = messages_crossing(own, problem.at(rank), volume.messages);
+  const auto leaf = [&](int r) { return switches[static_cast<std::size_t>(r)]; };
+  for (int other = 0; other < std::ssize(switches); ++other)
+    if (leaf(other) == leaf(rank))
+      each_message(decision.algorithm->plan(problem.at(other)), [&](int peer, std::int64_t elements) {
+        if (leaf(peer) != leaf(rank)) volume.switch_crossing += each * elements;
+      });
   return volume;
 }
 
-Script::Call priced_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts) {
+Script::Call priced_message(const Machine& machine, const std::string& backend, std::int64_t bytes, bool across_hosts,
+                            bool across_switches) {
   const std::vector<int> hosts = across_hosts ? std::vector{0, 1} : std::vector<int>{};
   const Problem pair = Problem::even(Collective::broadcast, bytes, 2, 0, false, hosts);
   Schedule sender(pair), receiver(pair.at(1));
@@ -92,7 +100,13 @@ Script::Call priced_message(const Machine& machine, const std::string& backend, 
   return {.seconds = seconds.value_or(-1),
           .waits = waits,
           .link = across_hosts ? on_link(level, bytes) : 0,
-          .volume = {bytes, bytes, 1, across_hosts ? bytes : 0, across_hosts ? 1 : 2, across_hosts ? 1 : 0}};
+          .volume = {.vector = bytes,
+                     .sent = bytes,
+                     .messages = 1,
+                     .host_crossing = across_hosts ? bytes : 0,
+                     .on_host = across_hosts ? 1 : 2,
+                     .messages_crossing = across_hosts ? 1 : 0,
+                     .switch_crossing = across_switches ? bytes : 0}};
 }
 
 }  // namespace chorale

@@ -54,15 +54,16 @@ Mesh::Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms)
 }
 
 Mesh Mesh::pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
-                     std::shared_ptr<const Selector> selector, const std::vector<int>& hosts) {
+                     std::shared_ptr<const Selector> selector, const std::vector<int>& hosts,
+                     const std::vector<int>& switches) {
   Mesh mesh(layout, rank);
-  const auto hosts_on = [&](const GroupOfRank& group) {
-    return hosts.empty() ? std::vector<int>{} : hosts_among(ranks_of(group, layout, rank), hosts);
+  const auto among = [&](const GroupOfRank& group, const std::vector<int>& places) {
+    return places.empty() ? std::vector<int>{} : hosts_among(ranks_of(group, layout, rank), places);
   };
   mesh.open([&](const GroupOfRank& group) {
-    return pretended_axis(group.name, static_cast<int>(group.rank), static_cast<int>(group.size), hosts_on(group),
-                          choice_for(backends, group.chosen_as), choice_for(algorithms, group.chosen_as), selector,
-                          *mesh.time_);
+    return pretended_axis(group.name, static_cast<int>(group.rank), static_cast<int>(group.size), among(group, hosts),
+                          among(group, switches), choice_for(backends, group.chosen_as),
+                          choice_for(algorithms, group.chosen_as), selector, *mesh.time_);
   });
   return mesh;
 }

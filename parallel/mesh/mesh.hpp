@@ -26,9 +26,10 @@ class Mesh {
   // Each axis's backend must connect all ranks of each of the axis's groups (require_reach).
   Mesh(const Layout& layout, const Worlds& worlds, const ByAxis& algorithms);
   // For plans: a simulated mesh, from the view of `rank`, without peers. `hosts` states the host of each rank; if it is
-  // empty, all ranks are on one host.
+  // empty, all ranks are on one host. `switches` states the leaf switch of each rank in the same way.
   static Mesh pretended(const Layout& layout, int rank, const ByAxis& backends, const ByAxis& algorithms,
-                        std::shared_ptr<const Selector> selector, const std::vector<int>& hosts = {});
+                        std::shared_ptr<const Selector> selector, const std::vector<int>& hosts = {},
+                        const std::vector<int>& switches = {});
 
   const Layout& layout() const { return layout_; }
   const Coordinates& place() const { return place_; }

@@ -18,10 +18,12 @@ class PretendedAxis final : public Axis {
  public:
   PretendedAxis(std::string name, CommunicationTime& time) : Axis(std::move(name), 0, 1, time) {}
 
-  PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend,
-                const std::string& algorithm, std::shared_ptr<const Selector> selector, CommunicationTime& time)
+  PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::vector<int> switches,
+                std::string backend, const std::string& algorithm, std::shared_ptr<const Selector> selector,
+                CommunicationTime& time)
       : Axis(std::move(name), rank, size, time),
         hosts_(std::move(hosts)),
+        switches_(std::move(switches)),
         backend_(std::move(backend)),
         asked_(requested_everywhere(algorithm.empty() ? "auto" : algorithm)),
         selector_(std::move(selector)) {}
@@ -80,7 +82,7 @@ class PretendedAxis final : public Axis {
       // blocks were equal, because this rank knows only its own problem.
       const std::int64_t even_count = round_up(key.count, size());
       const Problem priced = key.counts.empty() ? problem : Problem::even(key.what, even_count, size(), 0, false, hosts_);
-      if (script_) place->second.call = priced_call(*selector_, backend_, decision, priced, key.dtype, rank());
+      if (script_) place->second.call = priced_call(*selector_, backend_, decision, priced, switches_, key.dtype, rank());
       place->second.call.group = name();
     }
     return place->second;
@@ -96,8 +98,10 @@ class PretendedAxis final : public Axis {
   Pending message(const Tensor& x, int from, int to) {
     int number = -1;
     if (script_) {
-      const auto host = [&](int rank) { return hosts_.empty() ? 0 : hosts_[static_cast<std::size_t>(rank)]; };
-      Script::Call call = priced_message(selector_->machine(), backend_, x.bytes(), host(from) != host(to));
+      const auto differ = [&](const std::vector<int>& places) {
+        return !places.empty() && places[static_cast<std::size_t>(from)] != places[static_cast<std::size_t>(to)];
+      };
+      Script::Call call = priced_message(selector_->machine(), backend_, x.bytes(), differ(hosts_), differ(switches_));
       call.group = name();
       call.from = from;
       call.to = to;
@@ -106,7 +110,7 @@ class PretendedAxis final : public Axis {
     return {*this, Request(), x, x, number};
   }
 
-  std::vector<int> hosts_;
+  std::vector<int> hosts_, switches_;
   std::string backend_;
   RequestedAlgorithms asked_;
   std::shared_ptr<const Selector> selector_;
@@ -120,11 +124,11 @@ std::unique_ptr<Axis> pretended_axis(std::string name, CommunicationTime& time) 
   return std::make_unique<PretendedAxis>(std::move(name), time);
 }
 
-std::unique_ptr<Axis> pretended_axis(std::string name, int rank, int size, std::vector<int> hosts, std::string backend,
-                                     const std::string& algorithm, std::shared_ptr<const Selector> selector,
-                                     CommunicationTime& time) {
-  return std::make_unique<PretendedAxis>(std::move(name), rank, size, std::move(hosts), std::move(backend), algorithm,
-                                         std::move(selector), time);
+std::unique_ptr<Axis> pretended_axis(std::string name, int rank, int size, std::vector<int> hosts,
+                                     std::vector<int> switches, std::string backend, const std::string& algorithm,
+                                     std::shared_ptr<const Selector> selector, CommunicationTime& time) {
+  return std::make_unique<PretendedAxis>(std::move(name), rank, size, std::move(hosts), std::move(switches),
+                                         std::move(backend), algorithm, std::move(selector), time);
 }
 
 }  // namespace chorale

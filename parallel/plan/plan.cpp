@@ -40,7 +40,7 @@ class Pretence {
       : nothing_({r.options.offload.to_host ? Device::Kind::cuda : Device::Kind::host, 0}, script),
         training_(unlimited(r.options, script),
                   Mesh::pretended(r.layout, rank, r.backends, r.algorithms,
-                                  r.selector ? r.selector : std::make_shared<const Selector>(), r.hosts),
+                                  r.selector ? r.selector : std::make_shared<const Selector>(), r.hosts, r.switches),
                   nothing_, still_) {
     if (!script) return;
     for (const auto& axis : training_.mesh().axes()) axis->write_in(*script);

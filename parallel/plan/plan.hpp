@@ -29,6 +29,7 @@ struct PlanRequest {
   std::shared_ptr<const Selector> selector = nullptr;  // chooses algorithms for `auto`; if it is null, the cost model alone
                                                        // chooses
   std::vector<int> hosts = {};                         // the host of each rank; if it is empty, all ranks are on one host
+  std::vector<int> switches = {};  // the leaf switch of each rank; if it is empty, all ranks are under one leaf switch
 };
 
 // Returns the rank of a stage that needs the most memory: the rank with the largest shard and the most tokens.

@@ -1,6 +1,7 @@
 #include "parallel/prediction/executor.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <set>
 #include <tuple>
@@ -13,6 +14,18 @@ namespace chorale {
 namespace {
 
 using Kind = StageCost::Act::Kind;
+
+// A call may send only some bytes of a connection over the uplink of a leaf switch, but the parts of an activity are
+// integers. So a connection that sends all its bytes over an uplink counts as this many parts.
+constexpr int parts_of_connection = 1 << 20;
+
+// Links 2k and 2k + 1 belong to hosts of kind k: out and in. After the links of all kinds of hosts come those of all kinds
+// of leaf switches.
+std::vector<double> capacities(const System& system, const RankClasses& ranks) {
+  std::vector<double> all(2 * index(ranks.hosts), system.network.adapters * system.network.adapter);
+  all.resize(all.size() + 2 * index(ranks.leaves), system.network.uplink() * parts_of_connection);
+  return all;
+}
 
 // Properties of a recorded call of a class. The properties are the same in every execution of the call.
 struct KnownCall {
@@ -50,11 +63,7 @@ struct ClassState {
 class Executor {
  public:
   explicit Executor(const Execution& e)
-      : e_(e),
-        states_(e.costs.size()),
-        calls_(e.costs.size()),
-        engine_(
-            max_min(std::vector<double>(2 * index(e.ranks.hosts), e.system.network.adapters * e.system.network.adapter))) {
+      : e_(e), states_(e.costs.size()), calls_(e.costs.size()), engine_(max_min(capacities(e.system, e.ranks))) {
     result_.classes.resize(states_.size());
     result_.timeline.stages = e.schedule.stages;
     result_.timeline.chunks = e.schedule.chunks;
@@ -110,27 +119,51 @@ class Executor {
     known.channel =
         channels_.try_emplace({group.instance, call.from, call.to}, static_cast<int>(channels_.size())).first->second;
     if (message) {
-      const auto from = index(group.members[index(call.from)]), to = index(group.members[index(call.to)]);
       known.parties = 2;
-      if (known.time.crossing > 0) known.uses = {out_of(from, call.group), into(to, call.group)};
+      known.uses = uses_of_message(call, group.members, known.time);
     } else {
       known.parties = static_cast<int>(group.classes.size());
-      std::set<int> hosts;
-      if (known.time.crossing > 0)
-        for (const int member : group.classes)
-          if (const RankClass& theirs = e_.ranks.classes[index(member)]; hosts.insert(theirs.host).second) {
-            const std::int64_t groups = theirs.groups.at(call.group).on_host;
-            known.uses.push_back({2 * theirs.host, groups});
-            known.uses.push_back({2 * theirs.host + 1, groups});
-          }
+      known.uses = uses_of_collective(call, group.classes, known.time);
     }
     return known;
   }
-  ResourceUse out_of(std::size_t c, const std::string& axis) const {
-    return {2 * e_.ranks.classes[c].host, e_.ranks.classes[c].groups.at(axis).senders};
+  const RankClass& rank_class(int number) const { return e_.ranks.classes[index(number)]; }
+  // The share of each connection's bytes that the uplink of a leaf switch carries, counted in parts_of_connection, times the
+  // number of connections.
+  static std::int64_t parts_on_uplink(const CallTime& time) {
+    return std::llround(time.switch_crossing / time.crossing * parts_of_connection);
   }
-  ResourceUse into(std::size_t c, const std::string& axis) const {
-    return {2 * e_.ranks.classes[c].host + 1, e_.ranks.classes[c].groups.at(axis).senders};
+  int link_of_leaf(const RankClass& one) const { return 2 * (e_.ranks.hosts + one.leaf); }
+
+  std::vector<ResourceUse> uses_of_message(const Script::Call& call, const std::vector<int>& members, const CallTime& time) {
+    if (time.crossing == 0) return {};
+    const RankClass& from = rank_class(members[index(call.from)]);
+    const RankClass& to = rank_class(members[index(call.to)]);
+    const RankClass::Group &out = from.groups.at(call.group), &in = to.groups.at(call.group);
+    std::vector<ResourceUse> uses{{2 * from.host, out.senders}, {2 * to.host + 1, in.senders}};
+    if (time.switch_crossing == 0) return uses;
+    uses.push_back({link_of_leaf(from), out.leaf_senders * parts_on_uplink(time)});
+    uses.push_back({link_of_leaf(to) + 1, in.leaf_senders * parts_on_uplink(time)});
+    return uses;
+  }
+  // Every host of the group has a connection in each direction. Every leaf switch has the connections of the leaf switch of
+  // this class.
+  std::vector<ResourceUse> uses_of_collective(const Script::Call& call, const std::vector<int>& classes,
+                                              const CallTime& time) {
+    std::vector<ResourceUse> uses;
+    std::set<int> links;
+    const auto add = [&](int link, std::int64_t parts) {
+      if (!links.insert(link).second) return;
+      uses.push_back({link, parts});
+      uses.push_back({link + 1, parts});
+    };
+    for (const int member : classes) {
+      const RankClass& theirs = rank_class(member);
+      const RankClass::Group& group = theirs.groups.at(call.group);
+      if (time.crossing > 0) add(2 * theirs.host, group.on_host);
+      if (time.switch_crossing > 0) add(link_of_leaf(theirs), group.under_leaf * parts_on_uplink(time));
+    }
+    return uses;
   }
 
   // Performs the acts of a class until the class must wait, or until its next act begins later than now.
@@ -191,7 +224,10 @@ class Executor {
     if (is_new) transfers_.push_back({&call, call.parties});
     const int which = found->second;
     // Ranks on unequal hosts send unequal numbers of bytes. A transfer is complete when its slowest rank is done.
-    if (call.time.total() > transfers_[index(which)].call->time.total()) transfers_[index(which)].call = &call;
+    const auto longer = [](const CallTime& a, const CallTime& b) {
+      return std::pair(a.total(), a.switch_crossing) > std::pair(b.total(), b.switch_crossing);
+    };
+    if (longer(call.time, transfers_[index(which)].call->time)) transfers_[index(which)].call = &call;
     if (--transfers_[index(which)].missing > 0) return which;
     started_.erase(found);
     if (call.is_message) {

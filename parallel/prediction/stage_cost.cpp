@@ -72,6 +72,7 @@ class Pricing {
     } else if (call.scatters && s.scatters_by_all_reduce) {
       call.volume.sent *= 2;
       call.volume.host_crossing *= 2;
+      call.volume.switch_crossing *= 2;
     } else if (is_message(call)) {
       after = s.message;
       const std::int64_t shards = layout_.shards();
@@ -81,6 +82,7 @@ class Pricing {
         after += gathered / system_.host.link + static_cast<double>(shards - 1) * system_.host.latency;
         call.volume.sent /= shards;
         call.volume.host_crossing /= shards;
+        call.volume.switch_crossing /= shards;
       }
     }
     cost_.calls.push_back(call);
@@ -222,6 +224,9 @@ CallTime time_of_call(const Script::Call& call, const System& system, int groups
   time.latency += static_cast<double>(volume.messages_crossing) * (system.network.latency - system.host.latency);
   time.crossing = crossing;
   time.moves = std::max(time.moves, crossing / crossing_rate(system, volume.on_host, groups_on_host, is_message(call)));
+  if (volume.switch_crossing == 0) return time;
+  time.switch_crossing = static_cast<double>(volume.switch_crossing);
+  time.moves = std::max(time.moves, time.switch_crossing / system.network.uplink());
   return time;
 }
 

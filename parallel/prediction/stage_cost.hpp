@@ -45,9 +45,10 @@ StageCost stage_cost(const StageRequest& request, const System& system, int rank
 
 // The duration of a collective or message if no other call uses its links.
 struct CallTime {
-  double latency = 0;   // time, in seconds, until the first bytes are sent
-  double moves = 0;     // time, in seconds, during which bytes are sent
-  double crossing = 0;  // bytes that one connection of this call sends to a different host
+  double latency = 0;          // time, in seconds, until the first bytes are sent
+  double moves = 0;            // time, in seconds, during which bytes are sent
+  double crossing = 0;         // bytes that one connection of this call sends to a different host
+  double switch_crossing = 0;  // bytes that all connections of this call from one leaf switch send to other leaf switches
   double total() const { return latency + moves; }
 };
 // Returns the combined rate, in B/s, at which the ranks of a group on one host send to other hosts.

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "parallel/step/assemble.hpp"
 #include "src/base/error.hpp"
@@ -19,32 +21,36 @@ double slowness(const NetworkLinks& network, int hosts) {
 }
 
 // Returns a number for each rank. Ranks with equal numbers have the same script. Two ranks get the same number if they have
-// the same stage and context rank, and if their groups are spread over hosts in the same way. In particular, each of their
-// groups has equally many ranks on the rank's own host.
-std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& groups, const std::vector<int>& hosts) {
+// the same stage and context rank, and if their groups are spread over hosts and leaf switches in the same way. In
+// particular, each of their groups has equally many ranks on the rank's own host, and under its leaf switch.
+std::vector<int> scripts_of(const Layout& layout, const std::vector<RankGroup>& groups, const std::vector<int>& hosts,
+                            const std::vector<int>& switches) {
   std::vector<std::vector<int>> seen;
   for (int rank = 0; rank < layout.ranks(); ++rank)
     seen.push_back({static_cast<int>(stage_of(layout, rank)), static_cast<int>(context_rank_of(layout, rank))});
-  std::map<std::pair<std::string, std::vector<int>>, int> patterns;
+  std::map<std::tuple<std::string, std::vector<int>, std::vector<int>>, int> patterns;
   for (const RankGroup& group : groups) {
     const std::vector<int> on = hosts_among(group.ranks, hosts);  // the host number of each rank: 0, 0, 1, 1 …
-    const int pattern = patterns.try_emplace({group.name, on}, static_cast<int>(patterns.size())).first->second;
-    std::map<int, int> ranks_on;
+    const std::vector<int> under = hosts_among(group.ranks, switches);
+    std::map<int, int> ranks_on, ranks_under;
     for (const int host : on) ++ranks_on[host];
+    for (const int place : under) ++ranks_under[place];
+    const int pattern = patterns.try_emplace({group.name, on, under}, static_cast<int>(patterns.size())).first->second;
     for (std::size_t i = 0; i < group.ranks.size(); ++i) {
       std::vector<int>& own = seen[static_cast<std::size_t>(group.ranks[i])];
       own.push_back(pattern);
       own.push_back(on.empty() ? 0 : ranks_on[on[i]]);
+      own.push_back(under.empty() ? 0 : ranks_under[under[i]]);
     }
   }
   std::map<std::vector<int>, int> numbers;
   std::vector<int> scripts;
   for (std::vector<int>& own : seen) {
-    std::vector<std::pair<int, int>> pairs;  // sorted, so that the order of the groups does not matter
-    for (std::size_t i = 2; i < own.size(); i += 2) pairs.emplace_back(own[i], own[i + 1]);
-    std::ranges::sort(pairs);
+    std::vector<std::array<int, 3>> of_groups;  // sorted, so that the order of the groups does not matter
+    for (std::size_t i = 2; i < own.size(); i += 3) of_groups.push_back({own[i], own[i + 1], own[i + 2]});
+    std::ranges::sort(of_groups);
     own.resize(2);
-    for (const auto& [pattern, beside] : pairs) own.insert(own.end(), {pattern, beside});
+    for (const auto& of_group : of_groups) own.insert(own.end(), of_group.begin(), of_group.end());
     scripts.push_back(numbers.try_emplace(own, static_cast<int>(numbers.size())).first->second);
   }
   return scripts;
@@ -71,6 +77,13 @@ std::vector<int> hosts_of(const System& system, std::int64_t ranks) {
   std::vector<int> hosts;
   for (std::int64_t rank = 0; rank < ranks; ++rank) hosts.push_back(static_cast<int>(rank / system.host.accelerators));
   return hosts;
+}
+
+std::vector<int> switches_of(const System& system, std::int64_t ranks) {
+  if (!system.network.has_switches()) return {};
+  std::vector<int> switches = hosts_of(system, ranks);
+  for (int& place : switches) place = system.network.switch_of(place);
+  return switches;
 }
 
 void require_network(const System& system, std::int64_t ranks) {
@@ -100,13 +113,14 @@ PredictedStep predict_step(const StepRequest& request) {
   recorded.plan.hosts = hosts_of(request.system, layout.ranks());
   const int hosts = recorded.plan.hosts.back() + 1;
   if (hosts == 1) recorded.plan.hosts.clear();
+  recorded.plan.switches = switches_of(request.system, layout.ranks());
 
   const PipelineSchedule schedule = schedule_of(options, layout);
   const std::vector<RankGroup> groups = groups_of(layout);
-  std::vector<int> script_of_rank = scripts_of(layout, groups, recorded.plan.hosts);
+  std::vector<int> script_of_rank = scripts_of(layout, groups, recorded.plan.hosts, recorded.plan.switches);
   if (!request.folded) std::iota(script_of_rank.begin(), script_of_rank.end(), 0);
   PredictedStep predicted;
-  predicted.ranks = fold(groups, script_of_rank, request.system.host.accelerators);
+  predicted.ranks = fold(groups, script_of_rank, request.system.host.accelerators, request.system.network.switch_hosts);
   std::map<int, StageCost> scripts;
   std::vector<const StageCost*> costs;
   std::vector<std::int64_t> stages;

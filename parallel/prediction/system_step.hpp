@@ -30,7 +30,8 @@ PredictedStep predict_step(const StepRequest& request);
 // Only fast numerics and updates after all passes can be predicted.
 void require_predictable(const StepRequest& request);
 void require_network(const System& system, std::int64_t ranks);
-// The host of each rank of the system.
+// The host of each rank of the system, and its leaf switch. If no switch limits the network, there are no switches.
 std::vector<int> hosts_of(const System& system, std::int64_t ranks);
+std::vector<int> switches_of(const System& system, std::int64_t ranks);
 
 }  // namespace chorale

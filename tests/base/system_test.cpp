@@ -68,6 +68,14 @@ TEST_CASE("a machine file of accelerators is read") {
   CHECK((system.software.launch == 42e-6 && !system.software.fused_attention && system.software.overlaps_calls));
 }
 
+TEST_CASE("an uplink carries the adapters of its hosts, divided by the oversubscription") {
+  CHECK(!parse_machine(good, "toy.toml").system->network.has_switches());
+  const std::string text = test::replaced(good, "adapters = 8\n", "adapters = 8\nswitch_hosts = 4\noversubscription = 2\n");
+  const NetworkLinks network = parse_machine(text, "toy.toml").system->network;
+  CHECK(network.uplink() == 4 * 8 * 10e9 / 2);
+  CHECK((network.switch_of(3) == 0 && network.switch_of(4) == 1));
+}
+
 TEST_CASE("impossible machines are refused in three lines that name the line and the key") {
   struct Broken {
     const char *from, *to, *says;
@@ -93,6 +101,11 @@ TEST_CASE("impossible machines are refused in three lines that name the line and
       {"ramp = 160\n", "ramp = 160\n[[accelerator.product]]\ntype = \"bf16\"\nflops = 1e14\nreached = 1\n",
        "toy.toml:17: [[accelerator.product]] type is that of another"},
       {"adapters = 8", "adapters = nan", "toy.toml:22: network.adapters is nan"},
+      {"adapters = 8\n", "adapters = 8\nswitch_hosts = 0\n", "toy.toml:23: network.switch_hosts is 0, but must be from 1"},
+      {"adapters = 8\n", "adapters = 8\nswitch_hosts = 2.5\n", "toy.toml:23: network.switch_hosts is not a whole number"},
+      {"adapters = 8\n", "adapters = 8\nswitch_hosts = 4\noversubscription = 0.5\n",
+       "toy.toml:24: network.oversubscription is 0.5, but must be from 1 to 1000"},
+      {"adapters = 8\n", "adapters = 8\noversubscription = 2\n", "toy.toml:23: network.oversubscription needs switch_hosts"},
   };
   for (const Broken& broken : all) {
     const std::string refusal = refusal_of(test::replaced(good, broken.from, broken.to));

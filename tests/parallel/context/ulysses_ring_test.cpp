@@ -15,7 +15,7 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 
 std::unique_ptr<Axis> axis_of(int rank, const std::vector<int>& hosts, CommunicationTime& time) {
-  return pretended_axis("cp", rank, static_cast<int>(hosts.size()), hosts_among(hosts), "threads", "", nullptr, time);
+  return pretended_axis("cp", rank, static_cast<int>(hosts.size()), hosts_among(hosts), {}, "threads", "", nullptr, time);
 }
 
 TEST_CASE("the ranks that exchange heads are those of a host, or as many adjacent ranks as were asked for") {

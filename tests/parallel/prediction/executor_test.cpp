@@ -115,6 +115,78 @@ TEST_CASE("sums of gradients on hosts of one rank take what a ring takes") {
   CHECK(predict_step(request).seconds == Approx(2 * 3.0 / 4 * bytes / 1e9).epsilon(1e-4));
 }
 
+// A step in which only calls between hosts take time. Each host has 4 accelerators and 4 adapters of 1 GB/s.
+StepRequest network_step(const std::string& layout, int switch_hosts, double oversubscription) {
+  StepRequest request = small_step(layout, 96);
+  request.system.accelerator.bandwidth = request.system.accelerator.products[0].flops = request.system.host.link = 1e18;
+  request.system.network = {
+      .adapters = 4, .adapter = 1e9, .switch_hosts = switch_hosts, .oversubscription = oversubscription};
+  request.plan.options.replicas.bucket_bytes = std::int64_t{1} << 40;
+  return request;
+}
+
+double slowdown(const std::string& layout, int switch_hosts, double oversubscription) {
+  return predict_step(network_step(layout, switch_hosts, oversubscription)).seconds /
+         predict_step(network_step(layout, 0, 1)).seconds;
+}
+
+TEST_CASE("gradient rings on all accelerators of a host share the uplink of their leaf switch") {
+  // dp4.tp4 has 4 rings over 4 hosts. Each ring leaves each leaf switch once. Without switches, it has an adapter to itself.
+  // The uplink of 2 hosts carries 2 · 4 adapters / oversubscription.
+  CHECK(slowdown("dp4.tp4", 2, 1) == Approx(1));
+  CHECK(slowdown("dp4.tp4", 2, 2) == Approx(1));
+  CHECK(slowdown("dp4.tp4", 2, 4) == Approx(2).epsilon(1e-3));
+  CHECK(slowdown("dp4.tp4", 2, 16) == Approx(8).epsilon(1e-3));
+  CHECK(slowdown("dp4.tp4", 1, 2) == Approx(2).epsilon(1e-3));  // each host has a switch of its own
+  CHECK(slowdown("dp4.tp4", 4, 16) == Approx(1));               // all hosts are under one switch
+}
+
+TEST_CASE("rings over every other host leave their leaf switch at each host") {
+  // With dp outermost, the stages of a replica are on neighboring hosts, under one leaf switch. The rings of both stages use
+  // the uplink.
+  const auto dp_seconds = [](int switch_hosts, double oversubscription) {
+    return predict_step(network_step("dp2.tp4.pp2.dp-pp", switch_hosts, oversubscription)).step.classes[0].waits.at("dp");
+  };
+  CHECK(dp_seconds(2, 4) == Approx(4 * dp_seconds(0, 1)).epsilon(0.01));
+  CHECK(dp_seconds(4, 4) == dp_seconds(0, 1));
+}
+
+TEST_CASE("messages between stages take the uplink only if the stages are under different leaf switches") {
+  // With dp1.tp4.pp4, each host has one stage. Under switches of 2 hosts, only the messages between the middle stages use an
+  // uplink. Each of 4 connections has an adapter, or a quarter of the uplink.
+  const double within = predict_step(network_step("dp1.tp4.pp2", 2, 16)).seconds;
+  CHECK(within == predict_step(network_step("dp1.tp4.pp2", 0, 1)).seconds);
+  CHECK(slowdown("dp1.tp4.pp2", 1, 3) == Approx(3).epsilon(0.01));
+  const double middle = slowdown("dp1.tp4.pp4", 2, 16);
+  CHECK(middle > 4);
+  CHECK(middle < 8.01);
+}
+
+TEST_CASE("with leaf switches, classes of ranks give the same times as every rank by itself, bit for bit") {
+  const auto word = GENERATE(as<std::string>{}, "dp8", "dp4.tp2", "dp4.tp2.pp4", "dp8.tp4.pp2.z1.sp", "dp1.tp4.pp8",
+                             "dp4.cp4.tp2.pp2.z2", "dp16.z3", "dp16.tp2.pp2.v2", "dp8.rep4.z3.hpz", "dp4.tp3", "dp6.tp4",
+                             "dp4.tp2.pp4.dp-pp", "dp4.tp4.pp2.dp-pp");
+  for (const auto& [switch_hosts, oversubscription] : {std::pair{1, 2.0}, {2, 4.0}, {3, 3.0}, {4, 8.0}}) {
+    StepRequest request = small_step(word, 192);
+    request.system.host.latency = 3e-6;
+    request.system.network.latency = 7e-6;
+    request.system.network.switch_hosts = switch_hosts;
+    request.system.network.oversubscription = oversubscription;
+    const PredictedStep folded = predict_step(request);
+    request.folded = false;
+    const PredictedStep apart = predict_step(request);
+    INFO(word << ", " << switch_hosts << " hosts per switch: " << folded.ranks.classes.size() << " classes");
+    CHECK(folded.seconds == apart.seconds);
+    for (const RankClass& rank : apart.ranks.classes) {
+      const int one = folded.ranks.class_of[static_cast<std::size_t>(rank.rank)];
+      const int same = apart.ranks.class_of[static_cast<std::size_t>(rank.rank)];
+      CHECK(folded.step.classes[static_cast<std::size_t>(one)].seconds ==
+            apart.step.classes[static_cast<std::size_t>(same)].seconds);
+    }
+    if (switch_hosts == 2 && word == "dp8.tp4.pp2.z1.sp") CHECK(folded.ranks.classes.size() < 64);
+  }
+}
+
 TEST_CASE("classes of ranks give the same times as every rank by itself, bit for bit") {
   const auto word = GENERATE(as<std::string>{}, "dp8", "dp4.tp2", "dp2.tp2.pp2", "dp4.tp2.pp4", "dp8.tp4.pp2.z1.sp",
                              "dp1.tp4.pp8", "dp2.cp2.tp2", "dp4.cp4.tp2.pp2.z2", "dp8.z3", "dp16.tp2.pp2.v2",

@@ -31,7 +31,7 @@ Called call(Collective what, const std::string& name, std::int64_t count, int ra
   const Problem problem = Problem::even(what, count, ranks, 0, false, hosts);
   const Algorithm& algorithm = *find_algorithm(what, name);
   const std::vector<Schedule> schedules = plan_all_ranks(algorithm, problem);
-  const CallVolume volume = volume_of_call({.algorithm = &algorithm}, problem, DType::f32, 0);
+  const CallVolume volume = volume_of_call({.algorithm = &algorithm}, problem, switches_of(system, ranks), DType::f32, 0);
   return {seconds_of_call(schedules, 4, system), time_of_call({.volume = volume}, system, 1).total(), volume.sent};
 }
 
@@ -104,6 +104,38 @@ TEST_CASE("all ranks of a host share its adapters") {
   const System system = system_of(0, 4);
   const Called direct = call(Collective::all_to_all, "direct", 800, 8, system);
   CHECK_THAT(direct.executed, WithinRel(4 * 4 * 400.0 / 80, 1e-9));
+}
+
+// Each host has one rank and one adapter of 20 B/s.
+System switched_system(int switch_hosts, double oversubscription) {
+  System system = system_of(0, 1);
+  system.network.switch_hosts = switch_hosts;
+  system.network.oversubscription = oversubscription;
+  return system;
+}
+
+TEST_CASE("the bytes of an all_to_all between two leaf switches share an uplink") {
+  // Each of 4 ranks under a switch sends an eighth of its input to each of 4 ranks under the other switch.
+  for (const double oversubscription : {2.0, 4.0, 8.0}) {
+    const Called direct = call(Collective::all_to_all, "direct", 800, 8, switched_system(4, oversubscription));
+    INFO(oversubscription << " : 1");
+    CHECK_THAT(direct.executed, WithinRel(4 * 4 * 400.0 / (4 * 20 / oversubscription), 1e-9));
+    CHECK_THAT(direct.closed, WithinRel(direct.executed, 1e-9));
+  }
+  // Without oversubscription, the adapters limit the call: each rank sends to 7 others.
+  const double adapters = 7 * 400.0 / 20;
+  CHECK_THAT(call(Collective::all_to_all, "direct", 800, 8, switched_system(4, 1)).executed, WithinRel(adapters, 1e-9));
+  CHECK_THAT(call(Collective::all_to_all, "direct", 800, 8, switched_system(8, 8)).executed, WithinRel(adapters, 1e-9));
+}
+
+TEST_CASE("a ring leaves each leaf switch once, so only a slower uplink than an adapter slows it down") {
+  const double bytes = 2 * 7.0 / 8 * 960 * 4;
+  for (const double oversubscription : {1.0, 4.0, 8.0, 16.0}) {
+    const Called ring = call(Collective::all_reduce, "ring", 960, 8, switched_system(4, oversubscription));
+    INFO(oversubscription << " : 1");
+    CHECK_THAT(ring.closed, WithinRel(bytes / std::min(20.0, 4 * 20 / oversubscription), 1e-9));
+    CHECK_THAT(ring.executed, WithinRel(ring.closed, 0.02));  // messages have two different speeds
+  }
 }
 
 TEST_CASE("a collective of one rank, or without elements, takes no time") {
