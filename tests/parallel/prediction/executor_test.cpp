@@ -151,6 +151,14 @@ TEST_CASE("rings over every other host leave their leaf switch at each host") {
   CHECK(dp_seconds(4, 4) == dp_seconds(0, 1));
 }
 
+TEST_CASE("a call sends only a share of its connections' bytes over the uplink") {
+  // With the algorithm `direct`, each of 4 hosts sends as many bytes to each of the 3 others. 2 of these are under the other
+  // switch, so 2 hosts send 4/3 of a connection over their uplink. 4 groups share the uplink, which carries 2 adapters.
+  StepRequest request = network_step("dp4.tp4", 2, 4), without = network_step("dp4.tp4", 0, 1);
+  for (StepRequest* r : {&request, &without}) r->plan.algorithms = {{"", "direct"}};
+  CHECK(predict_step(request).seconds == Approx(8.0 / 3 * predict_step(without).seconds).epsilon(1e-3));
+}
+
 TEST_CASE("messages between stages take the uplink only if the stages are under different leaf switches") {
   // With dp1.tp4.pp4, each host has one stage. Under switches of 2 hosts, only the messages between the middle stages use an
   // uplink. Each of 4 connections has an adapter, or a quarter of the uplink.
@@ -163,6 +171,7 @@ TEST_CASE("messages between stages take the uplink only if the stages are under 
 }
 
 TEST_CASE("with leaf switches, classes of ranks give the same times as every rank by itself, bit for bit") {
+  const std::string algorithm = GENERATE("ring", "direct");
   const auto word = GENERATE(as<std::string>{}, "dp8", "dp4.tp2", "dp4.tp2.pp4", "dp8.tp4.pp2.z1.sp", "dp1.tp4.pp8",
                              "dp4.cp4.tp2.pp2.z2", "dp16.z3", "dp16.tp2.pp2.v2", "dp8.rep4.z3.hpz", "dp4.tp3", "dp6.tp4",
                              "dp4.tp2.pp4.dp-pp", "dp4.tp4.pp2.dp-pp");
@@ -172,10 +181,12 @@ TEST_CASE("with leaf switches, classes of ranks give the same times as every ran
     request.system.network.latency = 7e-6;
     request.system.network.switch_hosts = switch_hosts;
     request.system.network.oversubscription = oversubscription;
+    request.plan.algorithms[""] = algorithm;
     const PredictedStep folded = predict_step(request);
     request.folded = false;
     const PredictedStep apart = predict_step(request);
-    INFO(word << ", " << switch_hosts << " hosts per switch: " << folded.ranks.classes.size() << " classes");
+    INFO(word << ", " << algorithm << ", " << switch_hosts << " hosts per switch: " << folded.ranks.classes.size()
+              << " classes");
     CHECK(folded.seconds == apart.seconds);
     for (const RankClass& rank : apart.ranks.classes) {
       const int one = folded.ranks.class_of[static_cast<std::size_t>(rank.rank)];
