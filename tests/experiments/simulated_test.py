@@ -70,6 +70,21 @@ class Simulated(InFolder):
         for times in by_size.values():
             self.assertLessEqual(times["auto"], times["ring"])
 
+    def test_calls_and_steps_share_the_uplinks_of_leaf_switches(self):
+        with open("experiments/machines/selene.toml") as file:
+            text = file.read()
+        machine = os.path.join(self.folder, "switches.toml")
+        with open(machine, "w") as file:
+            file.write(text.replace("[network]\n", "[network]\nswitch_hosts = 4\noversubscription = 4\n"))
+        row, = self.rows_of("bench", "all_to_all", "--backend", f"simulated:{machine}", "--ranks", "64", "--algorithm",
+                            "direct", "--in-place", "no", "-b", "64M", "-e", "64M")
+        uplink = 4 * 8 * 22e9 / 4
+        self.assertAlmostEqual(float(row["seconds"]), 32 * 32 * 2**20 / uplink + 5e-6, places=6)
+        model = ["--preset", "gpt3-175b", "--dtype", "bf16", "--layout", "dp8.tp8.pp4.sp.z1", "--order", "dp,pp,tp"]
+        steps = [float(self.rows_of("plan", *model, "--global-batch-size", "256", "--machine", name)[0]["step_s"])
+                 for name in ("selene", machine)]
+        self.assertGreater(steps[1], 1.1 * steps[0])
+
     def test_a_bench_in_virtual_time_is_recorded(self):
         record = os.path.join(self.folder, "bench.h5")
         self.run_it("bench", "all_gather", "--backend", "simulated:eos", "--ranks", "8", "--out", record)
