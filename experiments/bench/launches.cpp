@@ -75,8 +75,10 @@ SeriesRow merged_row(const Rows& rows) {
   row.median = time.median;
   row.ci_low = time.ci_low;
   row.ci_high = time.ci_high;
-  for (double SeriesRow::*member : {&SeriesRow::p5, &SeriesRow::p95, &SeriesRow::ceiling, &SeriesRow::barrier})
+  for (double SeriesRow::*member :
+       {&SeriesRow::p5, &SeriesRow::p95, &SeriesRow::p99, &SeriesRow::ceiling, &SeriesRow::barrier})
     if (!std::isnan(row.*member)) row.*member = summarize(known(member)).median;
+  if (!std::isnan(row.max)) row.max = std::ranges::max(known(&SeriesRow::max));  // the slowest call of all launches
   row.repetitions = 0;
   for (const SeriesRow& other : rows) row.repetitions += other.repetitions;
   if (row.wrong) row.wrong = wrong_in(rows);

@@ -97,7 +97,9 @@ SeriesRow row_of(const Series& series, const Conditions& conditions, const Selec
                 .p5 = s.p5,
                 .p95 = s.p95,
                 .ceiling = or_unknown(series.ceiling),
-                .barrier = or_unknown(series.barrier)};
+                .barrier = or_unknown(series.barrier),
+                .p99 = s.p99,
+                .max = s.max};
   add_bandwidths(row, asked);
   predict(row, series, selector);
   return row;

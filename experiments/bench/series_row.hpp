@@ -46,6 +46,7 @@ struct SeriesRow {
   std::optional<double> bytes_sent;
   double median = 0, ci_low = 0, ci_high = 0, p5 = 0, p95 = 0, predicted = unknown, ceiling = unknown;
   double algorithm_bandwidth = unknown, bus_bandwidth = unknown, barrier = unknown, usual_barrier = unknown;
+  double p99 = unknown, max = unknown;
   std::int64_t launches = 1;
 
   static auto columns() {
@@ -88,6 +89,8 @@ struct SeriesRow {
         column("launches", &Row::launches, "1", "launches whose medians these are").only_printed(),
         column("barrier_seconds", &Row::barrier, "s", "barrier just before the calls (barrier_time.hpp)").only_printed(),
         column("usual_barrier_seconds", &Row::usual_barrier, "s", "barrier when prices were measured").only_printed(),
+        column("p99", &Row::p99, "s", "1 % of the repetitions were slower").printed_as("seconds_p99"),
+        column("max", &Row::max, "s", "slowest repetition").printed_as("seconds_max"),
     };
   }
 };

@@ -66,6 +66,12 @@ TextColumn time_column(const std::string& heading, double SeriesRow::*seconds) {
   return {heading, "us", [seconds](const SeriesRow& row) { return cell_of(1e6 * row.*seconds); }};
 }
 
+// A single call, as in virtual time, has no tail.
+TextColumn tail_column(const std::string& heading, double SeriesRow::*seconds) {
+  return {heading, "us",
+          [seconds](const SeriesRow& row) { return row.repetitions == 1 ? "-" : cell_of(1e6 * row.*seconds); }};
+}
+
 // Prints at most three decimals, so that small bandwidths do not widen the column.
 TextColumn bandwidth_column(const std::string& heading, double SeriesRow::*bandwidth) {
   return {heading, "GB/s", [bandwidth](const SeriesRow& row) -> std::string {
@@ -127,7 +133,8 @@ std::vector<Group> kinds_of(const Rows& rows) {
 }
 
 // Returns the table of one kind of call. Columns without values are left out. A table that compares rows also lacks the
-// predictions and ceilings, so that it fits into 80 columns. JSON and CSV have these columns.
+// predictions and ceilings; JSON and CSV have them. Thus all columns before the tails fit into 80 columns. On a narrow
+// screen, the tails follow below.
 TextTable table_of(const Group& rows) {
   const std::vector<Group> sizes = grouped(rows, &SeriesRow::bytes);
   std::vector<TextColumn> columns{plain("bytes", "", &SeriesRow::bytes)};
@@ -146,6 +153,9 @@ TextTable table_of(const Group& rows) {
   }
   const bool any_wrong = std::ranges::any_of(rows, [](Row row) { return row->wrong.value_or(0) > 0; });
   if (any_wrong) columns.push_back(plain("wrong", "elements", &SeriesRow::wrong));
+  columns.push_back(tail_column("p95", &SeriesRow::p95));
+  columns.push_back(tail_column("p99", &SeriesRow::p99));
+  columns.push_back(tail_column("max", &SeriesRow::max));
   std::erase_if(columns, [&](const TextColumn& column) {
     return std::ranges::all_of(rows, [&](Row row) { return column.cell(*row) == "-"; });
   });

@@ -106,6 +106,8 @@ Summary summarize(std::vector<double> samples) {
           samples[n - 1 - out],
           quantile(0.05),
           quantile(0.95),
+          quantile(0.99),
+          samples.back(),
           n >= 6};
 }
 

@@ -20,8 +20,8 @@ namespace chorale {
 
 struct Summary {
   double median = 0, ci_low = 0, ci_high = 0;
-  double p5 = 0, p95 = 0;
-  bool has_interval = true;  // false with fewer than six samples: ci_low and ci_high are then the extremes
+  double p5 = 0, p95 = 0, p99 = 0, max = 0;  // each is one of the samples; p99 is the maximum of up to 51 samples
+  bool has_interval = true;                  // false with fewer than six samples: ci_low and ci_high are then the extremes
 };
 
 // The 95 % interval of the median is bounded by two order statistics. The number of samples below the true median is

@@ -60,6 +60,8 @@ class Bench(unittest.TestCase):
             self.assertLessEqual(row["seconds_ci_low"], row["seconds"])
             self.assertLessEqual(row["seconds"], row["seconds_ci_high"])
             self.assertLessEqual(row["seconds_ci_high"], row["seconds_p95"])
+            self.assertLessEqual(row["seconds_p95"], row["seconds_p99"])
+            self.assertEqual(row["seconds_p99"], row["seconds_max"])  # 25 calls have no 99th percentile of their own
             self.assertAlmostEqual(row["algbw_bytes_per_s"] * row["seconds"], 1 << 20, delta=1e3)
             # for two ranks, the bus bandwidth factor 2 (p − 1) / p is 1
             self.assertEqual(row["busbw_bytes_per_s"], row["algbw_bytes_per_s"])
@@ -187,6 +189,7 @@ class Bench(unittest.TestCase):
             slowest = samples.time.to_series().groupby([samples.series.values, samples.repetition.values]).max()
             for row in range(6):
                 self.assertAlmostEqual(float(slowest[row].median()), float(series["median"][row]), places=12)
+                self.assertEqual(float(slowest[row].max()), float(series["max"][row]))
             again = start(command)
             self.assertEqual(again.returncode, 2)
             self.assertIn("nothing is overwritten", again.stderr)
@@ -214,8 +217,8 @@ class Bench(unittest.TestCase):
         result = ranks(2, chorale, "bench", "--backend", "shm", "-e", "1M", "-n", "3", "-w", "1")
         tables = [line for line in result.stdout.splitlines() if not line.startswith("#")]
         self.assertEqual(tables[0], "all_reduce of f32, sum, 2 ranks, shm, out of place")
-        self.assertEqual(tables[1].split(), "bytes algorithm time calls algbw busbw predicted ceiling".split())
-        self.assertEqual(tables[2].split(), "by auto us ± % GB/s GB/s us us".split())
+        self.assertEqual(tables[1].split(), "bytes algorithm time calls algbw busbw predicted ceiling p95 p99 max".split())
+        self.assertEqual(tables[2].split(), "by auto us ± % GB/s GB/s us us us us us".split())
         rows = [line.split() for line in tables[3:] if line.strip()[:1].isdigit()]
         self.assertEqual([int(row[0]) for row in rows[:7]], [8 ** n for n in range(1, 7)] + [1 << 20])
         for row in rows:
@@ -230,15 +233,16 @@ class Bench(unittest.TestCase):
                        "-e", "4K", "-f", "4", "--in-place", "no", *quick)
         title, names, units, *rows = [line for line in result.stdout.splitlines() if not line.startswith("#")]
         self.assertEqual(title, "all_reduce of f32, sum, 2 ranks, out of place")
-        self.assertEqual(names.split(), "bytes backend algorithm time calls algbw busbw time /".split())
-        self.assertEqual(units.split(), "us ± % GB/s GB/s shm ring".split())
+        self.assertEqual(names.split(), "bytes backend algorithm time calls algbw busbw time / p95 p99 max".split())
+        self.assertEqual(units.split(), "us ± % GB/s GB/s shm ring us us us".split())
         cells = [row.split() for row in rows]
         self.assertEqual([row[:3] for row in cells], [[size, backend, algorithm] for size in ("1024", "4096")
                                                       for backend in ("shm", "mpi") for algorithm in ("ring", "direct")])
         for row in cells:
             first = cells[0 if row[0] == "1024" else 4]
-            self.assertAlmostEqual(float(row[-1]), float(row[3]) / float(first[3]), delta=0.02 * float(row[-1]) + 0.006)
-        self.assertEqual([cells[0][-1], cells[4][-1]], ["1.00", "1.00"])
+            self.assertAlmostEqual(float(row[-4]), float(row[3]) / float(first[3]), delta=0.02 * float(row[-4]) + 0.006)
+            self.assertEqual(row[-2:], [row[-3]] * 2)  # of three calls, each tail is the slowest
+        self.assertEqual([cells[0][-4], cells[4][-4]], ["1.00", "1.00"])
 
     def test_pandas_reads_the_tables_as_bytes_and_seconds(self):
         with tempfile.TemporaryDirectory() as folder:

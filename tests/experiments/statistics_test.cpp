@@ -103,7 +103,7 @@ TEST_CASE("medians and their intervals match the tables of order statistics") {
   std::shuffle(samples.begin(), samples.end(), std::mt19937(1));
   const auto s = summarize(samples);
   CHECK((s.median == 50.5 && s.ci_low == 40 && s.ci_high == 61));  // the 40th and 61st of 100 samples, as in the tables
-  CHECK((s.p5 == 6 && s.p95 == 95));
+  CHECK((s.p5 == 6 && s.p95 == 95 && s.p99 == 99 && s.max == 100));
   samples.resize(0);
   for (int i = 1; i <= 20; ++i) samples.push_back(i);
   CHECK((summarize(samples).ci_low == 6 && summarize(samples).ci_high == 15));

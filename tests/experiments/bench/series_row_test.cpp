@@ -39,7 +39,9 @@ SeriesRow measured(double seconds) {
           .bytes_sent = 3072.0,
           .median = seconds,
           .p95 = 1.5 * seconds,
-          .algorithm_bandwidth = 1024 / seconds};
+          .algorithm_bandwidth = 1024 / seconds,
+          .p99 = 2 * seconds,
+          .max = 10 * seconds};
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ TEST_CASE("programs read the columns of a benchmark in the order that they know"
         "op backend algorithm chosen chunks ranks hosts dtype redop root count bytes in_place seconds seconds_ci_low "
         "seconds_ci_high seconds_p5 seconds_p95 algbw_bytes_per_s busbw_bytes_per_s wrong predicted_seconds ceiling_seconds "
         "bytes_sent bytes_predicted repetitions launches memory cache oversubscribed calibrated barrier_seconds "
-        "usual_barrier_seconds");
+        "usual_barrier_seconds seconds_p99 seconds_max");
 }
 
 TEST_CASE("what is printed of a benchmark's row has five digits, and is null if it is absent") {
@@ -95,7 +97,8 @@ TEST_CASE("a record has a benchmark's exact numbers, in columns of its own order
   CHECK(
       join(names, " ") ==
       "row op backend algorithm chosen dtype redop in_place cache memory oversubscribed calibrated chunks root ranks hosts "
-      "count bytes repetitions turn wrong bytes_predicted bytes_sent median ci_low ci_high p5 p95 predicted ceiling");
+      "count bytes repetitions turn wrong bytes_predicted bytes_sent median ci_low ci_high p5 p95 predicted ceiling p99 "
+      "max");
   CHECK(cells["op"] == "reduce reduce");
   CHECK(cells["backend"] == "simulated shm");
   CHECK(join({cells["in_place"], cells["cache"], cells["oversubscribed"], cells["calibrated"]}, " ") ==
@@ -114,9 +117,16 @@ TEST_CASE("rows of several launches become one: medians of times, sums of counts
   CHECK(rows[0].wrong == 9);
   CHECK(rows[0].median == 2e-6);
   CHECK(rows[0].p95 == 3e-6);
+  CHECK(rows[0].p99 == 4e-6);
+  CHECK(rows[0].max == 40e-6);  // of all launches: a rare slow call is not lost
   CHECK(rows[0].ci_high == 4e-6);
   CHECK(rows[0].algorithm_bandwidth == 512e6);
   CHECK(std::isnan(rows[0].bus_bandwidth));
+  SeriesRow old = measured(1e-6);  // a row from a program that printed no tails
+  old.p99 = old.max = SeriesRow::unknown;
+  CHECK(std::isnan(bench::merged({{old}, {old}})[0].max));
+  CHECK(bench::row_from({{"op", "barrier"}, {"seconds_p95", 2e-6}}).p95 == 2e-6);
+  CHECK(std::isnan(bench::row_from({{"op", "barrier"}, {"seconds_p95", 2e-6}}).p99));
   SeriesRow other = measured(1e-6);
   other.redop = "max";
   CHECK_THROWS_WITH(bench::merged({{measured(1e-6)}, {other}}), says("case 0 has another redop in one of them"));

@@ -24,14 +24,19 @@ SeriesRow row(std::int64_t bytes, double seconds, double low, double high, std::
           .median = seconds,
           .ci_low = low * seconds,
           .ci_high = high * seconds,
+          .p95 = 1.5 * seconds,
           .predicted = seconds,
           .ceiling = seconds / 2,
           .algorithm_bandwidth = static_cast<double>(bytes) / seconds,
           .bus_bandwidth = static_cast<double>(bytes) / seconds,
+          .p99 = 2 * seconds,
+          .max = 30 * seconds,
           .launches = launches};
 }
 
-std::vector<std::string> lines_of(const Rows& rows) { return split(bench::print(rows, "text", 0), '\n'); }
+std::vector<std::string> lines_of(const Rows& rows, std::size_t columns = 80) {
+  return split(bench::print(rows, "text", columns), '\n');
+}
 
 }  // namespace
 
@@ -39,11 +44,26 @@ TEST_CASE("a benchmark's table fits 80 columns, and its heading says that the in
   const auto lines = lines_of({row(8, 1.115e-6, 0.9, 1.1), row(67108864, 0.445e-1, 0.99, 1.01)});
   CHECK(lines[0] == "all_reduce of f32, sum, 2 ranks, shm, out of place");
   for (const std::string& line : lines) CHECK(first_columns(line, 80) == line);
-  CHECK_THAT(lines[1], says(" time  calls  "));
+  CHECK_THAT(lines[1], says(" time  calls  ") && says(" predicted  ceiling"));
   CHECK_THAT(lines[2], says("us    ± %  "));
   CHECK_THAT(lines[3], says(" 1.115     10  "));
   CHECK_THAT(lines[4], says(" 44500    1.0  "));
   CHECK_THAT(lines_of({row(8, 1e-6, 0.9, 1.1, 6)})[1], says(" time  launches  "));
+}
+
+TEST_CASE("the tails of single calls are last: below the table on a narrow screen, and absent if there is one call") {
+  const Rows rows{row(8, 1e-6, 0.9, 1.1), row(67108864, 0.0445, 0.99, 1.01)};
+  const auto narrow = lines_of(rows), wide = lines_of(rows, 0);
+  REQUIRE((narrow.size() > 9 && wide.size() > 4));
+  CHECK_THAT(wide[1], says(" predicted  ceiling    p95    p99      max"));
+  CHECK_THAT(wide[3], says("        1      0.5    1.5      2       30"));
+  CHECK_THAT(wide[4], says("    44500    22250  66750  89000  1335000"));
+  CHECK_THAT(narrow[1], !says("p95"));
+  CHECK_THAT(narrow[6], says("   bytes    p95    p99      max"));
+  CHECK_THAT(narrow[8], says("       8    1.5      2       30"));
+  SeriesRow once = rows[0];
+  once.repetitions = 1;
+  CHECK_THAT(lines_of({once}, 0)[1], !says("p9") && !says("max"));
 }
 
 TEST_CASE("an interval beyond 100 % of the time is shown by its ends, in microseconds") {
