@@ -234,6 +234,7 @@ CaseGrid make_grid(const WantedCases& wanted, const BenchWorld& stage) {
         BenchCase row{.backend = stage.backend, .what = what, .algorithm = algorithm, .chunks = number("chunks", chunks, 1)};
         row.ranks = row.count = stage.ranks;
         row.hosts = wanted.hosts.empty() ? stage.hosts : wanted.hosts;
+        row.all = stage.all;
         each_value(row);
       }
   }

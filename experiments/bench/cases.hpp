@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <chorale/problem.hpp>
+#include "collectives/schedule/side_by_side.hpp"
 #include "src/math/reduction.hpp"
 
 namespace chorale::bench {
@@ -28,12 +29,14 @@ struct BenchCase {
   bool in_place = false;
   int ranks = 1;
   std::vector<int> hosts = {};  // host of each rank, real or emulated; empty: all ranks are on one host
+  SideBySide all = {};          // the groups that make this call at the same time; empty: only this group
   std::int64_t count = 0;       // elements of the full vector
 
   std::int64_t bytes() const { return count * size_of(dtype); }
   Problem problem() const;
   // Rows with equal question() are compared with each other, although they can differ in algorithm, chunks or element type.
   auto question() const { return std::tuple(backend, what, ranks, in_place, bytes()); }
+  int groups() const { return all.groups.empty() ? 1 : static_cast<int>(all.groups.size()); }
   double bus_factor() const;  // bytes on the busiest link per byte of the vector; 0 for a barrier
 };
 
@@ -55,6 +58,7 @@ struct BenchWorld {
   int ranks = 1;
   std::vector<bool> has_native;  // indexed by collective
   std::vector<int> hosts = {};   // the host of each rank
+  SideBySide all = {};           // BenchCase::all; `ranks` and `hosts` are those of one group
   bool sums = true;              // whether values are really reduced, so that results can be checked
 };
 

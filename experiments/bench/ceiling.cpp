@@ -9,12 +9,14 @@
 
 namespace chorale::bench {
 
-Ceiling::Ceiling(const Communicator& world, const Buffers& buffers) : buffers_(buffers), rank_(world.rank()) {
-  auto* transport = dynamic_cast<mapped::MappedTransport*>(&world.transport());
+Ceiling::Ceiling(const Communicator& group, const Buffers& buffers, std::vector<int> ranks)
+    : buffers_(buffers), ranks_(std::move(ranks)), rank_(group.rank()) {
+  auto* transport = dynamic_cast<mapped::MappedTransport*>(&group.transport());
   if (!transport) return;
   reach_ = &transport->reach();
   const auto mine = static_cast<std::int64_t>(reach_->locate(buffers.input(0)));
-  inputs_ = each(transport->exchange(mine), [](std::int64_t location) { return static_cast<mapped::Location>(location); });
+  const std::vector<std::int64_t> all = transport->exchange(mine);
+  inputs_ = each(ranks_, [&](int rank) { return static_cast<mapped::Location>(all[index(rank)]); });
   if (!all_mapped() && !reach_->has_kernel_copies()) inputs_.clear();
 }
 
@@ -42,7 +44,8 @@ Ceiling::Spot Ceiling::output(const BenchCase& row, int rank, std::int64_t call)
 }
 
 std::byte* Ceiling::mapped(const Spot& spot) const {
-  void* const first = spot.rank == rank_ ? buffers_.input(0) : reach_->map(spot.rank, inputs_[index(spot.rank)]);
+  void* const first =
+      spot.rank == rank_ ? buffers_.input(0) : reach_->map(ranks_[index(spot.rank)], inputs_[index(spot.rank)]);
   return first ? static_cast<std::byte*>(first) + spot.offset : nullptr;
 }
 
@@ -53,9 +56,9 @@ void Ceiling::copy(const Spot& into, const Spot& from, std::int64_t bytes) const
   if (to && source)
     std::memcpy(to, source, index(bytes));
   else if (to)
-    reach_->read(from.rank, location(from), to, bytes);
+    reach_->read(ranks_[index(from.rank)], location(from), to, bytes);
   else
-    reach_->write(into.rank, location(into), source, bytes);
+    reach_->write(ranks_[index(into.rank)], location(into), source, bytes);
 }
 
 // Sums in one pass if all data are mapped, and otherwise in segments, as a MappedOperation does.
@@ -83,7 +86,7 @@ void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
       std::byte* source = mapped(addend);
       if (!source) {
         source = room_.data() + r * index(segment);
-        reach_->read(addend.rank, location(addend), source, here);
+        reach_->read(ranks_[index(addend.rank)], location(addend), source, here);
       }
       sources.push_back(source);
     }
@@ -92,7 +95,7 @@ void Ceiling::sum(const BenchCase& row, std::int64_t call) const {
     if (targets.empty()) targets.push_back(room_.data() + from.size() * index(segment));
     reduce(op, row.dtype, std::span<void* const>(targets), std::span<const void* const>(sources), here / size_of(row.dtype));
     for (const Spot& target : into)
-      if (!mapped(target)) reach_->write(target.rank, location(target.at(first)), targets[0], here);
+      if (!mapped(target)) reach_->write(ranks_[index(target.rank)], location(target.at(first)), targets[0], here);
   }
 }
 

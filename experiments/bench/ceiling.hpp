@@ -21,14 +21,15 @@ namespace chorale::bench {
 
 class Ceiling {
  public:
-  // Collective. Call Buffers::lend first.
-  Ceiling(const Communicator& world, const Buffers& buffers);
+  // Collective over all ranks of the backend. Call Buffers::lend first. `ranks`: the group's ranks, as numbered on the
+  // transport.
+  Ceiling(const Communicator& group, const Buffers& buffers, std::vector<int> ranks);
 
   bool exists(const BenchCase& row) const;
   void run(const BenchCase& row, std::int64_t call) const;  // this rank's loads and stores of the i-th call
 
  private:
-  struct Spot {  // bytes in the memory of a rank
+  struct Spot {  // bytes in the memory of a rank of the group
     int rank;
     std::int64_t offset;  // from the rank's first input
     Spot at(std::int64_t bytes) const { return {rank, offset + bytes}; }
@@ -42,6 +43,7 @@ class Ceiling {
   void sum(const BenchCase& row, std::int64_t call) const;
 
   const Buffers& buffers_;
+  std::vector<int> ranks_;
   int rank_;
   const mapped::Reach* reach_ = nullptr;
   std::vector<mapped::Location> inputs_;  // each rank's first input; empty if it cannot be reached

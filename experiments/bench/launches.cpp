@@ -87,8 +87,8 @@ SeriesRow merged_row(const Rows& rows) {
 }
 
 void require_same_case(const SeriesRow& row, const SeriesRow& first, std::size_t number) {
-  static const std::set<std::string> of_case{"op",   "backend", "algorithm", "dtype",   "redop",
-                                             "root", "chunks",  "bytes",     "in_place"};
+  static const std::set<std::string> of_case{"op",     "backend", "algorithm", "dtype",  "redop",  "root",
+                                             "chunks", "bytes",   "in_place",  "groups", "strided"};
   std::size_t compared = 0;
   each_column<SeriesRow>([&](const auto& field) {
     const std::string& name = field.column.name;

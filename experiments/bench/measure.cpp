@@ -19,19 +19,19 @@ constexpr std::int64_t fewest_repetitions = 20;
 constexpr int barriers_timed = 10;
 
 // Whether the backend can allocate memory where the buffers will be: on the device or on the host.
-bool lends(const Communicator& world, const How& how) {
-  return world.allocator().device() == (how.device ? how.device->device() : Device{});
+bool lends(const Communicator& group, const How& how) {
+  return group.allocator().device() == (how.device ? how.device->device() : Device{});
 }
 
 }  // namespace
 
-Bench::Bench(BenchTeam& team, Communicator& world, const How& how)
+Bench::Bench(BenchTeam& team, Communicator& group, const How& how)
     : team_(team),
-      world_(world),
+      group_(group),
       how_(how),
       ordinary_(how.device ? *how.device : heap_, ledger_),
-      buffers_(how.heap || !lends(world, how) ? ordinary_ : world.allocator(), how.cold) {
-  if (how.device) world.use_device(how.device);
+      buffers_(how.heap || !lends(group, how) ? ordinary_ : group.allocator(), how.cold) {
+  if (how.device) group.use_device(how.device);
 }
 
 std::int64_t Bench::repetitions_for(double seconds, std::int64_t bytes) const {
@@ -50,7 +50,7 @@ std::optional<double> Bench::look(double spent) {
 
 // Collective. Times a few barriers, and returns the time of the fastest in seconds.
 double Bench::barrier_seconds() {
-  const Clock& clock = world_.clock();
+  const Clock& clock = group_.clock();
   double fastest = std::numeric_limits<double>::infinity();
   team_.barrier();
   for (int i = 0; i < barriers_timed; ++i) {
@@ -63,10 +63,10 @@ double Bench::barrier_seconds() {
 
 Communicator& Bench::communicator_for(const BenchCase& row) {
   if (row.algorithm == "native" && !apart_) {
-    apart_ = world_.split(0, world_.rank());
+    apart_ = group_.split(0, group_.rank());
     apart_.block_in_native(true);
   }
-  Communicator& communicator = row.algorithm == "native" ? apart_ : world_;
+  Communicator& communicator = row.algorithm == "native" ? apart_ : group_;
   communicator.choose(row.what, row.algorithm, row.chunks);
   communicator.check_calls(how_.compare_calls);
   communicator.pretend_hosts(row.hosts);
@@ -98,7 +98,7 @@ void Bench::prepare(const Values& values, const Call& call, const Problem& mine)
 }
 
 Series Bench::measure(const BenchCase& row) {
-  const Problem mine = row.problem().at(team_.rank());
+  const Problem mine = row.problem().at(group_.rank());
   Values values{row.what, row.op, row.ranks, row.root, row.count / row.ranks};
   Communicator& communicator = communicator_for(row);
   const Clock& clock = communicator.clock();
@@ -133,7 +133,7 @@ Series Bench::measure(const BenchCase& row) {
     }
     const bool checked =
         tally.wrong >= 0 && (i == 0 || i == std::min(repetitions, fewest_repetitions) / 2 || i == repetitions - 1);
-    values.round = ++round_;
+    values.round = ++round_ * static_cast<std::uint32_t>(how_.groups.number) + group_number();
     if (checked) prepare(values, call_of(row, mine, how_.warm_up + i), mine);
     timed(how_.warm_up + i);
     tally.seconds.push_back(seconds);
@@ -172,14 +172,14 @@ Series Bench::gather(const BenchCase& row, const Tally& tally) {
 }
 
 double Bench::ceiling_of(const BenchCase& row, std::int64_t repetitions) {
-  const Ceiling ceiling(world_, buffers_);
+  const Ceiling ceiling(group_, buffers_, how_.groups.among(team_.size(), {}).groups[group_number()]);
   if (how_.device || !ceiling.exists(row)) return -1;
   Tally tally;
   for (std::int64_t i = -how_.warm_up; i < repetitions; ++i) {
     team_.barrier();
-    const double started = world_.clock().seconds();
+    const double started = group_.clock().seconds();
     ceiling.run(row, i + how_.warm_up);
-    if (i >= 0) tally.seconds.push_back(world_.clock().seconds() - started);
+    if (i >= 0) tally.seconds.push_back(group_.clock().seconds() - started);
   }
   team_.barrier();  // other ranks can still write to this rank's memory
   const Series series = gather(row, tally);

@@ -10,6 +10,9 @@
 // About ten times a second, rank 0 tells the other ranks how long the series has taken so far. If other programs slow the
 // calls, the series ends after fewer repetitions, unless the user gave the number of repetitions.
 //
+// With several groups (groups.hpp), all ranks pass the same barriers, and each group calls its own collective. The inputs of
+// the groups differ, so data of another group count as wrong.
+//
 // Before each series, a few barriers are timed. The fastest barrier shows how fast the cores exchange data at that moment
 // (barrier_time.hpp).
 #pragma once
@@ -21,6 +24,7 @@
 #include "collectives/call/communicator.hpp"
 #include "experiments/bench/buffers.hpp"
 #include "experiments/bench/cases.hpp"
+#include "experiments/bench/groups.hpp"
 #include "experiments/bench/team.hpp"
 #include "experiments/bench/values.hpp"
 
@@ -35,6 +39,7 @@ struct How {
   bool heap = false;                         // buffers in ordinary memory, even if the backend has its own allocator
   std::shared_ptr<Memory> device = nullptr;  // device memory for the buffers; null if they are in host memory
   bool compare_calls = true;                 // ranks check that they all make the same call (Communicator::check_calls)
+  Groups groups = {};                        // the groups that call at the same time
   std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; null if nothing can stop it
 };
 
@@ -46,7 +51,7 @@ struct Series {
   std::vector<double> slowest;             // time of each repetition in seconds: the maximum over the ranks
   std::int64_t turn = 0;                   // position in the order of measurement
   std::int64_t wrong = -1;                 // number of wrong elements on all ranks in all checked calls; −1: not checked
-  double bytes_sent = -1;                  // bytes that all ranks sent in one call; −1 if they cannot be counted
+  double bytes_sent = -1;                  // bytes that all ranks of all groups sent in one call; −1: cannot be counted
   double ceiling = -1;                     // memory ceiling in seconds; −1: not measured
   double barrier = -1;                     // time of a barrier just before the series, in seconds; −1: unknown
   double closed_form = -1;                 // time of a simulated call by the planner's closed form, in seconds; −1: none
@@ -54,7 +59,8 @@ struct Series {
 
 class Bench {
  public:
-  Bench(BenchTeam& team, Communicator& world, const How& how);
+  // `team`: all ranks. `group`: the ranks that call a collective together, one of `how.groups`.
+  Bench(BenchTeam& team, Communicator& group, const How& how);
 
   Series measure(const BenchCase& row);      // on every rank
   bool stopped() const { return stopped_; }  // same on all ranks; if true, the last series is empty
@@ -66,6 +72,7 @@ class Bench {
   std::int64_t repetitions_for(double seconds, std::int64_t bytes) const;
   std::optional<double> look(double spent);
   double barrier_seconds();
+  std::uint32_t group_number() const { return static_cast<std::uint32_t>(how_.groups.of(team_.rank(), team_.size())); }
   struct Tally {  // one rank's results of a series
     std::vector<double> seconds;
     double wrong = -1, bytes_sent = -1;  // −1: not counted
@@ -74,7 +81,7 @@ class Bench {
   double ceiling_of(const BenchCase& row, std::int64_t repetitions);
 
   BenchTeam& team_;
-  Communicator& world_;
+  Communicator& group_;
   Communicator apart_{nullptr};  // used for native calls only, because they end a communicator's count of bytes
   How how_;
   HostMemory heap_;

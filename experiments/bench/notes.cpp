@@ -35,6 +35,12 @@ std::string limits(const Rows& rows, std::int64_t processes) {
   if (!names.empty() && shows_predictions(rows))
     notes += fmt::format("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
                          join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
+  const auto has_no_price = [](const SeriesRow& row) {
+    return row.groups > 1 && !row.calibrated && row.algorithm != "native";
+  };
+  if (const auto row = std::ranges::find_if(rows, has_no_price); row != rows.end())
+    notes += fmt::format("# several groups are predicted only by prices measured here: {}\n",
+                         command_on(processes, "tune --calibrate --backend " + row->backend));
   notes += prediction_errors(rows);
   if (std::ranges::any_of(rows, [](const SeriesRow& row) { return row.ranks == 1; }))
     notes += fmt::format(

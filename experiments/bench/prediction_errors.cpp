@@ -64,7 +64,7 @@ std::string within(double error) {
 }
 
 std::string prediction_errors(const Rows& rows) {
-  using Group = std::pair<std::string, std::int64_t>;  // backend and ranks
+  using Group = std::tuple<std::string, std::int64_t, std::int64_t>;  // backend, groups and ranks
   using Question = std::tuple<Collective, std::int64_t, bool, DType, std::int64_t>;
   std::map<Group, std::vector<double>> errors;
   std::map<Group, std::map<Question, Contest>> contests;
@@ -72,7 +72,7 @@ std::string prediction_errors(const Rows& rows) {
   for (const SeriesRow& row : rows) {
     const bool measured = !is_simulated(row.backend) && row.op != Collective::barrier && row.median > 0;
     if (!measured || std::isnan(row.predicted) || !row.calibrated) continue;
-    const Group group{row.backend, row.ranks};
+    const Group group{row.backend, row.groups, row.ranks};
     if (!is_comparable(row)) {
       apart[group].push_back(&row);
       continue;
@@ -82,7 +82,9 @@ std::string prediction_errors(const Rows& rows) {
   }
   std::string text;
   for (const auto& [group, found] : errors) {
-    text += fmt::format("# predicted / measured, {} on {} ranks: {}\n", group.first, group.second, quantiles(found));
+    const auto& [backend, groups, ranks] = group;
+    text += fmt::format("# predicted / measured, {} on {}{} ranks: {}\n", backend,
+                        groups > 1 ? fmt::format("{} groups of ", groups) : "", ranks, quantiles(found));
     int clear = 0, won = 0;
     for (const auto& [question, contest] : contests[group])
       if (contest.is_clear()) {

@@ -38,15 +38,17 @@ void predict(SeriesRow& row, const Series& series, const Selector& selector) {
     row.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
     return;
   }
-  if (asked.ranks > most_ranks_predicted) return;
+  const Problem whole = asked.groups() > 1 ? asked.all.whole(asked.problem()) : asked.problem();
+  if (whole.size > most_ranks_predicted) return;
   const Choice& ran = series.choice;
-  row.predicted = or_unknown(selector.predict(asked.backend, ran.algorithm, ran.chunks, asked.problem(), asked.dtype));
-  row.calibrated = selector.is_calibrated(asked.backend, asked.problem());
-  row.usual_barrier = or_unknown(selector.usual_barrier(asked.backend, asked.problem()));
+  row.predicted =
+      or_unknown(selector.predict(asked.backend, ran.algorithm, ran.chunks, asked.problem(), asked.dtype, asked.all));
+  row.calibrated = selector.is_calibrated(asked.backend, whole);
+  row.usual_barrier = or_unknown(selector.usual_barrier(asked.backend, whole));
   if (const Algorithm* algorithm = find_algorithm(asked.what, ran.algorithm)) {
     row.bytes_predicted = 0;
     for (const Schedule& schedule : plan_all_ranks(*algorithm, asked.problem()))
-      *row.bytes_predicted += schedule.elements_sent() * size_of(asked.dtype);
+      *row.bytes_predicted += schedule.elements_sent() * size_of(asked.dtype) * asked.groups();
   }
 }
 
@@ -63,7 +65,9 @@ void add_bandwidths(SeriesRow& row, const BenchCase& asked) {
 // Whether a core has to run more than one of the row's ranks.
 bool is_oversubscribed(const BenchCase& asked, bool crowded) {
   if (is_simulated(asked.backend)) return false;
-  return backend_named(asked.backend).ranks_are_threads ? asked.ranks > static_cast<int>(allowed_cpus().size()) : crowded;
+  return backend_named(asked.backend).ranks_are_threads
+             ? asked.ranks * asked.groups() > static_cast<int>(allowed_cpus().size())
+             : crowded;
 }
 
 }  // namespace
@@ -99,7 +103,9 @@ SeriesRow row_of(const Series& series, const Conditions& conditions, const Selec
                 .ceiling = or_unknown(series.ceiling),
                 .barrier = or_unknown(series.barrier),
                 .p99 = s.p99,
-                .max = s.max};
+                .max = s.max,
+                .groups = asked.groups(),
+                .strided = conditions.strided && asked.groups() > 1};
   add_bandwidths(row, asked);
   predict(row, series, selector);
   return row;

@@ -15,6 +15,7 @@ struct Conditions {  // the same for all rows of a run
   Cache cache = Cache::hot;
   Where memory = Where::symmetric;
   bool crowded = false;  // more processes than cores on some host
+  bool strided = false;  // Groups::strided
 };
 
 // The row of a series. `selector` makes the predictions.

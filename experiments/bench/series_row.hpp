@@ -47,6 +47,8 @@ struct SeriesRow {
   double median = 0, ci_low = 0, ci_high = 0, p5 = 0, p95 = 0, predicted = unknown, ceiling = unknown;
   double algorithm_bandwidth = unknown, bus_bandwidth = unknown, barrier = unknown, usual_barrier = unknown;
   double p99 = unknown, max = unknown;
+  std::int64_t groups = 1;
+  bool strided = false;
   std::int64_t launches = 1;
 
   static auto columns() {
@@ -91,6 +93,8 @@ struct SeriesRow {
         column("usual_barrier_seconds", &Row::usual_barrier, "s", "barrier when prices were measured").only_printed(),
         column("p99", &Row::p99, "s", "1 % of the repetitions were slower").printed_as("seconds_p99"),
         column("max", &Row::max, "s", "slowest repetition").printed_as("seconds_max"),
+        column("groups", &Row::groups, "1", "groups that call at the same time; `ranks` is the size of one"),
+        column("strided", &Row::strided, "", "every N-th rank forms a group, not consecutive ranks", no_yes),
     };
   }
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collectives/backends/backends.hpp"
 #include "collectives/choice/decision.hpp"
 #include "collectives/prediction/prediction.hpp"
@@ -12,6 +14,7 @@
 #include "parallel/prediction/system_call.hpp"
 #include "parallel/prediction/system_step.hpp"
 #include "src/base/error.hpp"
+#include "src/base/index.hpp"
 #include "src/base/progress.hpp"
 #include "src/base/text.hpp"
 
@@ -27,20 +30,28 @@ class BenchSimulation {
                   fmt::format("take at most --ranks {}, or a machine of accelerators", prediction::most_ranks));
     if (machine_.system && !sweep.wanted.hosts.empty()) refuse_hosts(backend, *machine_.system);
     if (!machine_.system) priced_ = priced_backend(machine_, backend, number_of_hosts(sweep.wanted.hosts) > 1);
+    hosts_ = sweep.wanted.hosts;
+    if (machine_.system) {
+      require_network(*machine_.system, sweep.threads);
+      hosts_ = hosts_of(*machine_.system, sweep.threads);
+      switches_ = switches_of(*machine_.system, sweep.threads);
+      if (hosts_.back() == 0) hosts_.clear();
+    }
+    const Groups& groups = sweep.how.groups;
+    groups.require_equal(sweep.threads, hosts_);
+    const SideBySide all = groups.among(sweep.threads, hosts_);
     stage_ = {.backend = backend,
-              .ranks = sweep.threads,
+              .ranks = sweep.threads / groups.number,
               .has_native = std::vector<bool>(std::size(collective_names)),
-              .hosts = sweep.wanted.hosts,
+              .hosts = groups.number > 1 ? hosts_among(all.groups[0], hosts_) : hosts_,
               .sums = false};
-    if (!machine_.system) return;
-    require_network(*machine_.system, sweep.threads);
-    stage_.hosts = hosts_of(*machine_.system, sweep.threads);
-    switches_ = switches_of(*machine_.system, sweep.threads);
-    if (stage_.hosts.back() == 0) stage_.hosts.clear();
+    if (groups.number > 1) stage_.all = all;
   }
 
   Outcome run(const Session& session) {
-    const CaseGrid grid = make_grid(sweep_.wanted, stage_);
+    WantedCases wanted = sweep_.wanted;
+    wanted.hosts.clear();  // they are in stage_.hosts
+    const CaseGrid grid = make_grid(wanted, stage_);
     for (const std::string& line : grid.skipped) fmt::print(stderr, "skipped: {}\n", line);
     Outcome outcome{{}, std::ssize(grid.cases)};
     Progress progress = session.progress("bench " + stage_.backend, outcome.rows);
@@ -72,12 +83,16 @@ class BenchSimulation {
   // The closed form is exact for a ring whose links all have the same bandwidth.
   double closed_form_of(const BenchCase& row, const Algorithm& ring) const {
     const CallVolume volume = volume_of_call({.algorithm = &ring}, row.problem(), switches_, row.dtype, 0);
-    return time_of_call({.volume = volume}, *machine_.system, 1).total();
+    const auto on_first_host = [&](const std::vector<int>& group) {
+      return hosts_.empty() || std::ranges::any_of(group, [&](int rank) { return hosts_[index(rank)] == hosts_[0]; });
+    };
+    const auto on_host = static_cast<int>(std::ranges::count_if(row.all.groups, on_first_host));
+    return time_of_call({.volume = volume}, *machine_.system, std::max(1, on_host)).total();
   }
 
   double priced(const BenchCase& row, const std::vector<Schedule>& ranks) const {
     const auto seconds = prediction::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks,
-                                             size_of(row.dtype), row.hosts, prediction::slowness(machine_, row.dtype));
+                                             size_of(row.dtype), hosts_, prediction::slowness(machine_, row.dtype));
     if (!seconds)
       usage_error("the machine file has no prices for these hosts",
                   fmt::format("{} has no [[level]] of {} between hosts", stage_.backend, priced_),
@@ -89,11 +104,12 @@ class BenchSimulation {
     const std::int64_t each = size_of(row.dtype);
     const Plan plan{
         .algorithm = &algorithm, .problem = row.problem(), .dtype = row.dtype, .op = row.op, .chunks = row.chunks};
-    const std::vector<Schedule> ranks = schedules_of(plan);
+    std::vector<Schedule> ranks = schedules_of(plan);
+    if (!row.all.groups.empty()) ranks = side_by_side(ranks, row.all);
     Series series{.row = row, .choice = {.algorithm = algorithm.name, .chunks = row.chunks}, .bytes_sent = 0};
     double seconds = 0;
     if (machine_.system) {
-      seconds = seconds_of_call(ranks, each, *machine_.system);
+      seconds = seconds_of_call(ranks, hosts_, each, *machine_.system);
       if (algorithm.name == std::string("ring")) series.closed_form = closed_form_of(row, algorithm);
     } else {
       seconds = priced(row, ranks);
@@ -106,7 +122,8 @@ class BenchSimulation {
 
   const Sweep& sweep_;
   Machine machine_;
-  std::string priced_;  // the backend whose prices apply on a machine without accelerators
+  std::string priced_;      // the backend whose prices apply on a machine without accelerators
+  std::vector<int> hosts_;  // the host of each rank of all groups; empty if there is one host
   BenchWorld stage_;
   std::vector<int> switches_;  // the leaf switch of each rank
 };

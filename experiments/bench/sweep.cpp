@@ -7,6 +7,7 @@
 #include <exception>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/backends/threads.hpp"
@@ -52,15 +53,35 @@ void require_hosts(const Sweep& sweep, int processes) {
                   fmt::format("start {} ranks with mpirun, or give hosts with {} ranks", hosts, processes));
 }
 
-BenchWorld stage_of(const Communicator& world) {
-  BenchWorld stage{world.backend(), world.size(), {}, world.hosts()};
+void require_groups(const Sweep& sweep, const Topology& topology) {
+  for (const std::string& name : sweep.backends) {
+    if (is_simulated(name)) continue;  // simulated.cpp knows the hosts of its machine
+    const bool by_launcher = backend_named(name).open != nullptr;
+    const std::vector<int>& real = by_launcher ? topology.host_of : std::vector<int>();
+    sweep.how.groups.require_equal(by_launcher ? static_cast<int>(topology.host_of.size()) : sweep.threads,
+                                   sweep.wanted.hosts.empty() ? real : sweep.wanted.hosts);
+  }
+}
+
+BenchWorld stage_of(const Communicator& group) {
+  BenchWorld stage{group.backend(), group.size(), {}, group.hosts()};
   for (std::size_t what = 0; what < std::size(collective_names); ++what)
-    stage.has_native.push_back(world.transport().has_native(static_cast<Collective>(what)));
+    stage.has_native.push_back(group.transport().has_native(static_cast<Collective>(what)));
   return stage;
 }
 
 Outcome measure_all(BenchTeam& team, Communicator& world, const Sweep& sweep, const Session& session) {
-  const CaseGrid grid = make_grid(sweep.wanted, stage_of(world));
+  WantedCases wanted = sweep.wanted;
+  const Groups& groups = sweep.how.groups;
+  Communicator part{nullptr};
+  if (groups.number > 1) {
+    if (!wanted.hosts.empty()) world.pretend_hosts(std::exchange(wanted.hosts, {}));  // its groups inherit their hosts
+    part = world.split(groups.of(world.rank(), world.size()), world.rank());
+  }
+  Communicator& group = part ? part : world;
+  BenchWorld stage = stage_of(group);
+  if (part) stage.all = groups.among(world.size(), world.hosts());
+  const CaseGrid grid = make_grid(wanted, stage);
   Outcome outcome{{}, static_cast<std::int64_t>(grid.cases.size())};
   const bool speaks = team.rank() == 0;
   if (speaks)
@@ -70,7 +91,7 @@ Outcome measure_all(BenchTeam& team, Communicator& world, const Sweep& sweep, co
   std::optional<Progress> progress;
   if (speaks)
     progress.emplace("bench " + world.backend(), outcome.rows, world.clock(), Progress::screen_at(session.log_level));
-  Bench bench(team, world, sweep.how);
+  Bench bench(team, group, sweep.how);
   if (speaks) outcome.series.resize(grid.cases.size());
   std::int64_t turn = 0;
   for (const std::size_t c : turns_of(grid.cases, sweep.order, sweep.together)) {
@@ -144,7 +165,9 @@ Outcome run(const Sweep& sweep, const Session& session) {
   }
   Outcome all;
   std::vector<std::vector<Series>> by_backend(sweep.backends.size());
-  const int hosts = topology_of(runtime).hosts();
+  const Topology topology = topology_of(runtime);
+  require_groups(sweep, topology);
+  const int hosts = topology.hosts();
   std::vector<std::size_t> usable;
   for (const std::size_t b : order_by_seed(sweep.backends.size(), sweep.order)) {
     const std::string why = why_not(sweep.backends[b], runtime, hosts);

@@ -45,6 +45,8 @@ std::string title_of(const Group& rows) {
   if (row.redop != "none") words.push_back(row.redop);
   if (row.root != -1) words.push_back(fmt::format("root {}", row.root));
   words.push_back(fmt::format("{} rank{}", row.ranks, row.ranks == 1 ? "" : "s"));
+  if (row.groups > 1)
+    words.back() = fmt::format("{} {}groups, each of {}", row.groups, row.strided ? "strided " : "", words.back());
   if (row.hosts != 1) words.back() += fmt::format(" on {} hosts", row.hosts);
   if (!differ(rows, &SeriesRow::backend)) words.push_back(row.backend);
   if (!differ(rows, &SeriesRow::chunks) && row.chunks != 1) words.push_back(fmt::format("{} chunks", row.chunks));
@@ -128,7 +130,7 @@ bool are_compared(const std::vector<Group>& sizes) {
 
 std::vector<Group> kinds_of(const Rows& rows) {
   return grouped(rows, [](const SeriesRow& row) {
-    return std::tuple(row.op, row.dtype, row.redop, row.root, row.ranks, row.in_place);
+    return std::tuple(row.op, row.dtype, row.redop, row.root, row.ranks, row.groups, row.strided, row.in_place);
   });
 }
 

@@ -45,6 +45,9 @@ class BenchCommand final : public Command {
     launches_.declare(options);
     options.add("check", check_, "whether results are checked, element by element");
     options.add("compare-calls", compare_calls_, "whether ranks check that all make the same call, as a training run does");
+    options.add("groups", groups_, "divide the ranks into this many equal groups, which call the operation at the same time")
+        .range(1, 1e6);
+    options.add("strided", strided_, "form each group of every N-th rank, where N is --groups; no: of consecutive ranks");
     options.add("ceiling", ceiling_, "whether to measure the memory ceiling, where memory is mapped");
     options.add("format", format_, "output format").one_of(TextTable::formats()).changes(Effect::output);
     options
@@ -74,6 +77,7 @@ class BenchCommand final : public Command {
     sweep.how.check = check_;
     sweep.how.ceiling = ceiling_;
     sweep.how.compare_calls = compare_calls_;
+    sweep.how.groups = {static_cast<int>(groups_), strided_};
     sweep.how.told_to_stop = [this] { return signals_->pending().has_value(); };
     const Outcome outcome = bench::run(sweep, session);
     if (outcome.rows == 0) {
@@ -94,6 +98,8 @@ class BenchCommand final : public Command {
     if (std::ranges::any_of(asked_.backends, is_simulated) && (launches_.wanted() || device_.asked()))
       usage_error("a simulated benchmark runs on one process, without data", "--launches or --device is given",
                   "leave them out, or name other backends");
+    if (strided_ && groups_ == 1)
+      usage_error("--strided needs --groups", "--groups is 1", "add --groups 2, or leave out --strided");
     if (out_.empty()) return;
     if (gets_tables()) return require_new_tables();
     if (std::ranges::count_if(asked_.backends, is_simulated) > 1)
@@ -127,7 +133,7 @@ class BenchCommand final : public Command {
     const Launches::Results found = launches_.run(session, record_file());
     const Rows& rows = found.rows;
     if (format_ == "text") {
-      say(launches_.about(found) + how_to_read(rows) + limits(rows, rows.empty() ? 1 : rows[0].ranks) +
+      say(launches_.about(found) + how_to_read(rows) + limits(rows, rows.empty() ? 1 : rows[0].ranks * rows[0].groups) +
           disturbed(found.disturbance));
     }
     show(rows);
@@ -169,7 +175,7 @@ class BenchCommand final : public Command {
   Exit report(const Outcome& outcome, const Session& session, const std::vector<RankFacts>& ranks) const {
     const Where memory = device_.memory() ? Where::device : asked_.heap() ? Where::heap : Where::symmetric;
     const bool crowded = std::ranges::any_of(ranks, &RankFacts::oversubscribed);
-    const Conditions conditions{asked_.cold() ? Cache::cold : Cache::hot, memory, crowded};
+    const Conditions conditions{asked_.cold() ? Cache::cold : Cache::hot, memory, crowded, strided_};
     const Selector selector(asked_.tuning(), asked_.machine());
     Rows exact, rows;
     for (const Series& series : outcome.series) {
@@ -224,7 +230,7 @@ class BenchCommand final : public Command {
     for (const std::string& name : asked_.backends)
       if (is_simulated(name)) {
         recorder->text("/", "simulated_on", simulated_machine(name));
-        recorder->number("jobsize", rows.empty() ? 1 : rows[0].ranks);
+        recorder->number("jobsize", rows.empty() ? 1 : rows[0].ranks * rows[0].groups);
       }
     bench::write(*recorder, rows, outcome.series);
     write_other_work(*recorder, outcome.others);
@@ -236,7 +242,8 @@ class BenchCommand final : public Command {
   train::ComputeDevice device_;
   Launches launches_;
   std::optional<Signals> signals_;
-  bool check_ = true, compare_calls_ = true, ceiling_ = true;
+  bool check_ = true, compare_calls_ = true, ceiling_ = true, strided_ = false;
+  std::int64_t groups_ = 1;
   std::string format_ = "text", out_;
 };
 

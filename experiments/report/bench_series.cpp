@@ -12,10 +12,11 @@ namespace chorale::report {
 namespace {
 
 // Columns of /series that are part of the question, and settings that only repeat columns of /series.
-constexpr const char* conditions[] = {"dtype", "redop", "root", "ranks", "hosts", "in_place", "cache", "memory"};
+constexpr const char* conditions[] = {"dtype",  "redop",   "root",     "ranks", "hosts",
+                                      "groups", "strided", "in_place", "cache", "memory"};
 const std::set<std::string> told_by_columns{"operations", "backend",  "algorithm", "dtype", "op",     "root",
                                             "chunks",     "in-place", "begin",     "end",   "factor", "ranks",
-                                            "cache",      "memory",   "device",    "hosts"};
+                                            "cache",      "memory",   "device",    "hosts", "groups", "strided"};
 
 struct BenchBlock {
   std::string block, settings;  // `settings`: see other_settings
@@ -42,10 +43,13 @@ BenchBlock find_in(const RecordedRun& run) {
   for (const char* column : conditions) found.words[column] = group.words(column);
   if (const auto machine = run.root().words("simulated_on"); !machine.empty())
     std::ranges::replace(found.words["backend"], "simulated", "simulated:" + machine[0]);
+  const std::size_t rows = found.words["op"].size();
+  for (const auto& [column, usual] : {std::pair("groups", "1"), std::pair("strided", "no")})  // older records lack these
+    if (found.words[column].empty()) found.words[column].assign(rows, usual);
   for (const char* column : {"ranks", "chunks", "root", "count", "bytes", "median", "ci_low", "ci_high", "predicted",
                              "ceiling", "bytes_sent", "bytes_predicted", "repetitions"})
     found.numbers[column] = group.numbers(column);
-  found.rows = found.words["op"].size();
+  found.rows = rows;
   return found;
 }
 
@@ -54,8 +58,10 @@ BenchBlock find_in(const RecordedRun& run) {
 std::string words_for(const std::string& column, const std::string& value) {
   if (value.empty() || value == "none" || value == "-1") return "";
   if (column == "root") return "root " + value;
+  if (column == "strided") return value == "yes" ? "strided" : "";
   if (column == "ranks" || column == "hosts")
     return fmt::format("{} {}", value, value == "1" ? column.substr(0, 4) : column);
+  if (column == "groups") return fmt::format("{} group{}", value, value == "1" ? "" : "s");
   if (column == "in_place") return value == "yes" ? "in place" : "out of place";
   if (column == "cache") return value + " cache";
   if (column == "memory") return value + " memory";

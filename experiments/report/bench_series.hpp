@@ -1,7 +1,7 @@
 // Benchmark rows in the form that figures and verdicts use. Rows with the same question and the same size form a cell, and
 // only rows of one cell are compared. A question is a benchmark case, an operation with its conditions: type, operator,
-// root, ranks, hosts, in place or not, hot or cold cache, kind of memory. A series is a combination of all other settings,
-// such as backend and algorithm.
+// root, ranks, hosts, groups, in place or not, hot or cold cache, kind of memory. A series is a combination of all other
+// settings, such as backend and algorithm.
 //
 //   question                          bytes    series
 //   all_reduce, 2 ranks                1024    shm ring │ shm direct │ mpi ring

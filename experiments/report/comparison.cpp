@@ -46,8 +46,8 @@ void add_training(std::vector<Metric>& metrics, const std::string& label, const 
 // differ from their defaults, and the settings that distinguish the runs.
 std::vector<std::string> series_names(const RecordGroup& series, const std::string& settings) {
   std::map<std::string, std::vector<std::string>> columns;
-  for (const char* name :
-       {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "cache", "memory", "in_place", "ranks", "hosts"})
+  for (const char* name : {"op", "backend", "algorithm", "dtype", "redop", "root", "chunks", "cache", "memory", "in_place",
+                           "ranks", "hosts", "groups", "strided"})
     columns[name] = series.words(name);
   const auto column = [&](const char* name, std::size_t row) {
     return row < columns[name].size() ? columns[name][row] : std::string();
@@ -69,6 +69,8 @@ std::vector<std::string> series_names(const RecordGroup& series, const std::stri
     name += fmt::format(", {} ranks", column("ranks", row));
     if (const std::string hosts = column("hosts", row); !hosts.empty() && hosts != "1")
       name += fmt::format(" on {} hosts", hosts);
+    if (const std::string groups = column("groups", row); !groups.empty() && groups != "1")
+      name += fmt::format(", {} {}groups", groups, column("strided", row) == "yes" ? "strided " : "");
     names.push_back(name + settings);
   }
   return names;

@@ -53,11 +53,12 @@ class SystemLinks {
 // in.
 class SystemCall {
  public:
-  SystemCall(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const System& system)
+  SystemCall(const std::vector<Schedule>& ranks, const std::vector<int>& hosts, std::int64_t element_bytes,
+             const System& system)
       : element_(static_cast<double>(element_bytes)),
         system_(system),
         graph_(ranks),
-        links_(system, hosts_of(ranks)),
+        links_(system, hosts.empty() ? std::vector<int>(ranks.size()) : hosts),
         messages_(graph_.messages()),
         state_(messages_.size()),
         steps_(ranks.size()),
@@ -87,10 +88,6 @@ class SystemCall {
   };
   Progress& sender(std::size_t m) { return steps_[index(messages_[m].from)][index(messages_[m].send)]; }
   Progress& receiver(std::size_t m) { return steps_[index(messages_[m].to)][index(messages_[m].recv)]; }
-  static std::vector<int> hosts_of(const std::vector<Schedule>& ranks) {
-    const std::vector<int>& hosts = ranks.front().problem().hosts;
-    return hosts.empty() ? std::vector<int>(ranks.size()) : hosts;
-  }
   double latency(const Message& m) const {
     return links_.crosses(m.from, m.to) ? system_.network.latency : system_.host.latency;
   }
@@ -132,8 +129,9 @@ class SystemCall {
 
 }  // namespace
 
-double seconds_of_call(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const System& system) {
-  return SystemCall(ranks, element_bytes, system).run();
+double seconds_of_call(const std::vector<Schedule>& ranks, const std::vector<int>& hosts, std::int64_t element_bytes,
+                       const System& system) {
+  return SystemCall(ranks, hosts, element_bytes, system).run();
 }
 
 }  // namespace chorale

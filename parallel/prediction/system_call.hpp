@@ -17,7 +17,9 @@
 
 namespace chorale {
 
-// Returns the time, in seconds, until all ranks are done. The schedules' Problem states the host of each rank.
-double seconds_of_call(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const System& system);
+// Returns the time, in seconds, until all ranks are done. `hosts`: the host of each rank; empty if all are on one host. The
+// schedules can be those of several groups that call at the same time (side_by_side.hpp).
+double seconds_of_call(const std::vector<Schedule>& ranks, const std::vector<int>& hosts, std::int64_t element_bytes,
+                       const System& system);
 
 }  // namespace chorale

@@ -54,7 +54,7 @@ TEST_CASE("programs read the columns of a benchmark in the order that they know"
         "op backend algorithm chosen chunks ranks hosts dtype redop root count bytes in_place seconds seconds_ci_low "
         "seconds_ci_high seconds_p5 seconds_p95 algbw_bytes_per_s busbw_bytes_per_s wrong predicted_seconds ceiling_seconds "
         "bytes_sent bytes_predicted repetitions launches memory cache oversubscribed calibrated barrier_seconds "
-        "usual_barrier_seconds seconds_p99 seconds_max");
+        "usual_barrier_seconds seconds_p99 seconds_max groups strided");
 }
 
 TEST_CASE("what is printed of a benchmark's row has five digits, and is null if it is absent") {
@@ -98,7 +98,7 @@ TEST_CASE("a record has a benchmark's exact numbers, in columns of its own order
       join(names, " ") ==
       "row op backend algorithm chosen dtype redop in_place cache memory oversubscribed calibrated chunks root ranks hosts "
       "count bytes repetitions turn wrong bytes_predicted bytes_sent median ci_low ci_high p5 p95 predicted ceiling p99 "
-      "max");
+      "max groups strided");
   CHECK(cells["op"] == "reduce reduce");
   CHECK(cells["backend"] == "simulated shm");
   CHECK(join({cells["in_place"], cells["cache"], cells["oversubscribed"], cells["calibrated"]}, " ") ==
@@ -128,6 +128,9 @@ TEST_CASE("rows of several launches become one: medians of times, sums of counts
   CHECK(bench::row_from({{"op", "barrier"}, {"seconds_p95", 2e-6}}).p95 == 2e-6);
   CHECK(std::isnan(bench::row_from({{"op", "barrier"}, {"seconds_p95", 2e-6}}).p99));
   SeriesRow other = measured(1e-6);
+  other.groups = 2;
+  CHECK_THROWS_WITH(bench::merged({{measured(1e-6)}, {other}}), says("case 0 has another groups in one of them"));
+  other = measured(1e-6);
   other.redop = "max";
   CHECK_THROWS_WITH(bench::merged({{measured(1e-6)}, {other}}), says("case 0 has another redop in one of them"));
 }

@@ -52,7 +52,7 @@ void print_call(const std::vector<Schedule>& ranks, const std::string& key, cons
   System system = small_system();
   system.host = {.accelerators = 4, .link = 100e9, .latency = 2e-6};
   system.network = {.adapters = 4, .adapter = 20e9, .latency = 7e-6, .collective = 0.9};
-  if (!hosts.empty() || ranks.size() <= 4) print("system/" + key, seconds_of_call(ranks, 4, system));
+  if (!hosts.empty() || ranks.size() <= 4) print("system/" + key, seconds_of_call(ranks, hosts, 4, system));
 }
 
 void print_calls(const Print& print) {

@@ -2,6 +2,7 @@
 #include "parallel/prediction/system_call.hpp"
 
 #include <chorale/algorithm.hpp>
+#include "collectives/schedule/side_by_side.hpp"
 #include "parallel/mesh/call_price.hpp"
 #include "parallel/prediction/stage_cost.hpp"
 #include "parallel/prediction/system_step.hpp"
@@ -32,7 +33,7 @@ Called call(Collective what, const std::string& name, std::int64_t count, int ra
   const Algorithm& algorithm = *find_algorithm(what, name);
   const std::vector<Schedule> schedules = plan_all_ranks(algorithm, problem);
   const CallVolume volume = volume_of_call({.algorithm = &algorithm}, problem, switches_of(system, ranks), DType::f32, 0);
-  return {seconds_of_call(schedules, 4, system), time_of_call({.volume = volume}, system, 1).total(), volume.sent};
+  return {seconds_of_call(schedules, hosts, 4, system), time_of_call({.volume = volume}, system, 1).total(), volume.sent};
 }
 
 }  // namespace
@@ -136,6 +137,30 @@ TEST_CASE("a ring leaves each leaf switch once, so only a slower uplink than an 
     CHECK_THAT(ring.closed, WithinRel(bytes / std::min(20.0, 4 * 20 / oversubscription), 1e-9));
     CHECK_THAT(ring.executed, WithinRel(ring.closed, 0.02));  // messages have two different speeds
   }
+}
+
+TEST_CASE("groups that call at the same time share the adapters of their hosts, but not the links of their accelerators") {
+  const System system = system_of(0.25, 4);
+  const std::vector<int> hosts = hosts_of(system, 8);
+  const auto seconds = [&](const std::vector<std::vector<int>>& groups) {
+    const auto size = static_cast<int>(groups[0].size());
+    const Problem problem = Problem::even(Collective::all_reduce, 960, size, 0, false, hosts_among(groups[0], hosts));
+    const auto schedules = plan_all_ranks(*find_algorithm(Collective::all_reduce, "ring"), problem);
+    return seconds_of_call(side_by_side(schedules, {groups, hosts}), hosts, 4, system);
+  };
+  const double one_host = call(Collective::all_reduce, "ring", 960, 4, system).executed;
+  CHECK(seconds({{0, 1, 2, 3}, {4, 5, 6, 7}}) == one_host);
+  // A ring of two ranks sends the vector once in each direction. Four such rings share 4 adapters of 20 B/s on each host.
+  CHECK_THAT(seconds({{0, 4}, {1, 5}, {2, 6}, {3, 7}}), WithinRel(2 * 0.75 + 3840.0 / 20, 1e-9));
+  const System narrow = [&] {
+    System one = system;
+    one.network.adapters = 1;
+    return one;
+  }();
+  const auto pair = plan_all_ranks(*find_algorithm(Collective::all_reduce, "ring"),
+                                   Problem::even(Collective::all_reduce, 960, 2, 0, false, {0, 1}));
+  const SideBySide all{{{0, 4}, {1, 5}, {2, 6}, {3, 7}}, hosts};
+  CHECK_THAT(seconds_of_call(side_by_side(pair, all), hosts, 4, narrow), WithinRel(2 * 0.75 + 4 * 3840.0 / 20, 1e-9));
 }
 
 TEST_CASE("a collective of one rank, or without elements, takes no time") {
