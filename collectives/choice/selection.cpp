@@ -91,16 +91,18 @@ std::int64_t Selector::staged_bytes(const std::string& backend, int ranks) const
 }
 
 double Selector::predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem,
-                         DType dtype, const SideBySide& all) const {
+                         DType dtype, const SideBySide& all, const prediction::WorkBeside& beside) const {
   const bool is_alone = all.groups.empty();
   if (!is_calibrated(backend, is_alone ? problem : all.whole(problem)))
-    return is_alone ? chorale::predict(backend, algorithm, chunks, problem, size_of(dtype), backend_named(backend).usual)
-                    : -1;
+    return is_alone && beside.pieces == 0
+               ? chorale::predict(backend, algorithm, chunks, problem, size_of(dtype), backend_named(backend).usual)
+               : -1;
   std::vector<Schedule> ranks = schedules(algorithm, chunks, problem);
   if (ranks.empty()) return -1;
   if (!is_alone) ranks = side_by_side(ranks, all);
   return prediction::predict(machine_, backend, backend_named(backend).maps_memory, ranks, size_of(dtype),
-                             hosts_among(is_alone ? problem.hosts : all.hosts), prediction::slowness(machine_, dtype))
+                             hosts_among(is_alone ? problem.hosts : all.hosts), prediction::slowness(machine_, dtype),
+                             beside)
       .value_or(-1);
 }
 

@@ -23,6 +23,7 @@
 #include <chorale/element.hpp>
 #include "collectives/analysis/price.hpp"
 #include "collectives/choice/tuning.hpp"
+#include "collectives/prediction/work.hpp"
 #include "collectives/schedule/side_by_side.hpp"
 #include "src/base/host.hpp"
 #include "src/base/machine_file.hpp"
@@ -52,9 +53,9 @@ class Selector {
   // Returns the predicted time of an algorithm in seconds, or a negative number like the free function predict(). Uses the
   // prices of the machine file if is_calibrated(), otherwise typical prices.
   // `all`: the groups that make this call at the same time; `problem` is that of one group. Typical prices do not describe
-  // how groups share cores, so several groups are predicted only by calibrated prices.
+  // how groups share cores, so several groups are predicted only by calibrated prices. So is a call `beside` work.
   double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem, DType dtype,
-                 const SideBySide& all = {}) const;
+                 const SideBySide& all = {}, const prediction::WorkBeside& beside = {}) const;
   bool is_calibrated(const std::string& backend, const Problem& problem) const;
   // The time of a barrier in seconds when the prices for this number of ranks and hosts were measured; negative if unknown.
   double usual_barrier(const std::string& backend, const Problem& problem) const;

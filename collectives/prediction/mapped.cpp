@@ -8,7 +8,8 @@ namespace {
 
 class MappedCall {
  public:
-  MappedCall(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices)
+  MappedCall(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices,
+             const WorkBeside& beside)
       : prices_(prices),
         element_(static_cast<double>(element_bytes)),
         eager_(mapped::is_eager(ranks, element_bytes)),
@@ -23,6 +24,7 @@ class MappedCall {
       ends_.push_back(graph_.add(r, 0));
     }
     for (int r = 0; r < static_cast<int>(ranks.size()); ++r) connect(r);
+    for (int r = 0; r < static_cast<int>(ranks.size()); ++r) graph_.add(r, begins_[index(r)], beside);
   }
 
   double seconds() { return graph_.seconds(); }
@@ -84,8 +86,9 @@ class MappedCall {
 
 }  // namespace
 
-double mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices) {
-  return MappedCall(ranks, element_bytes, site, prices).seconds();
+double mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& prices,
+              const WorkBeside& beside) {
+  return MappedCall(ranks, element_bytes, site, prices, beside).seconds();
 }
 
 }  // namespace chorale::prediction

@@ -11,7 +11,7 @@ namespace {
 class MessageCall {
  public:
   MessageCall(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within,
-              const Prices& between)
+              const Prices& between, const WorkBeside& beside)
       : ranks_(ranks),
         element_(static_cast<double>(element_bytes)),
         site_(site),
@@ -22,12 +22,14 @@ class MessageCall {
         graph_(ranks, element_bytes, site, call_),
         posts_(ranks.size()),
         overs_(ranks.size()) {
+    std::vector<int> begins;
     for (int r = 0; r < static_cast<int>(ranks.size()); ++r) {
-      const int begin = graph_.add(r, call_.call);
+      const int begin = begins.emplace_back(graph_.add(r, call_.call));
       for (const Step& step : ranks[index(r)].steps) add(r, begin, step);
       ends_.push_back(graph_.add(r, 0));
     }
     for (const Message& message : steps_.messages()) add(message);
+    for (int r = 0; r < static_cast<int>(ranks.size()); ++r) graph_.add(r, begins[index(r)], beside);
   }
 
   double seconds() { return graph_.seconds(); }
@@ -109,8 +111,8 @@ class MessageCall {
 }  // namespace
 
 double messages(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within,
-                const Prices& between) {
-  return MessageCall(ranks, element_bytes, site, within, between).seconds();
+                const Prices& between, const WorkBeside& beside) {
+  return MessageCall(ranks, element_bytes, site, within, between, beside).seconds();
 }
 
 }  // namespace chorale::prediction

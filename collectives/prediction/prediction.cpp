@@ -32,7 +32,7 @@ double slowness(const Machine& machine, DType dtype) {
 
 std::optional<double> predict(const Machine& machine, const std::string& backend, bool maps_memory,
                               const std::vector<Schedule>& ranks, std::int64_t element_bytes,
-                              const std::vector<int>& host_of, double slowness) {
+                              const std::vector<int>& host_of, double slowness, const WorkBeside& beside) {
   const int size = static_cast<int>(ranks.size());
   const int hosts = host_of.empty() ? 1 : std::ranges::max(host_of) + 1;
   const Level* const within = nearest(machine, backend, "host", size, hosts);
@@ -43,7 +43,8 @@ std::optional<double> predict(const Machine& machine, const std::string& backend
   if (!between->shared_cores) site.machine_of = site.host_of;
   Prices near = prices_of(*within), far = prices_of(*between);
   for (Prices* prices : {&near, &far}) prices->sum *= slowness;
-  return maps_memory ? mapped(ranks, element_bytes, site, near) : messages(ranks, element_bytes, site, near, far);
+  return maps_memory ? mapped(ranks, element_bytes, site, near, beside)
+                     : messages(ranks, element_bytes, site, near, far, beside);
 }
 
 }  // namespace chorale::prediction

@@ -21,9 +21,11 @@ namespace chorale::prediction {
 // mapped() predicts the time of a call on mapped memory, in seconds. messages() predicts the time of a call that sends
 // messages, in seconds. `within`: the prices of messages within a host. `between`: the prices of messages between hosts. If
 // there are several hosts, all prices that do not concern messages come from `between`; otherwise they come from `within`.
-double mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within);
+// With `beside`, the time is that of the call and this work together.
+double mapped(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within,
+              const WorkBeside& beside = {});
 double messages(const std::vector<Schedule>& ranks, std::int64_t element_bytes, const Site& site, const Prices& within,
-                const Prices& between);
+                const Prices& between, const WorkBeside& beside = {});
 
 inline constexpr int most_ranks = 63;  // the maximum number of ranks, because Caches has one bit per core
 
@@ -39,6 +41,6 @@ double slowness(const Machine& machine, DType dtype);
 // `host_of` lists the host of each rank; if it is empty, all ranks are on one host.
 std::optional<double> predict(const Machine& machine, const std::string& backend, bool maps_memory,
                               const std::vector<Schedule>& ranks, std::int64_t element_bytes,
-                              const std::vector<int>& host_of, double slowness = 1);
+                              const std::vector<int>& host_of, double slowness = 1, const WorkBeside& beside = {});
 
 }  // namespace chorale::prediction

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "src/base/index.hpp"
 
@@ -29,6 +30,13 @@ std::vector<int> Site::core_of() const {
 int WorkGraph::add(int rank, double seconds) {
   works_.push_back({rank, -1, seconds});
   return static_cast<int>(works_.size()) - 1;
+}
+
+void WorkGraph::add(int rank, int earlier, const WorkBeside& beside) {
+  for (std::int64_t piece = 0; piece < beside.pieces; ++piece) {
+    const int work = add(rank, beside.seconds);
+    after(std::exchange(earlier, work), work);
+  }
 }
 
 int WorkGraph::add_transfer(int from, int to, double seconds) {

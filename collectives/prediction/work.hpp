@@ -11,6 +11,7 @@
 // item that was added to the graph first. A link carries one transfer at a time in each direction. While the receiver's link
 // is busy, the sender's link proceeds to its next transfer.
 #pragma once
+#include <cstdint>
 #include <vector>
 
 namespace chorale::prediction {
@@ -28,6 +29,12 @@ struct Site {
   std::vector<int> core_of() const;
 };
 
+// Work that every rank does while a call is in flight. The rank continues the call only between two pieces.
+struct WorkBeside {
+  std::int64_t pieces = 0;
+  double seconds = 0;  // of one piece on one core
+};
+
 class WorkGraph {
  public:
   // `burst_seconds`: an idle link passes transfers of up to this total duration without delay, like a token bucket.
@@ -37,7 +44,10 @@ class WorkGraph {
   int add(int rank, double seconds);                       // adds a work item; returns its number
   int add_transfer(int from, int to, double seconds);      // adds a transfer between the hosts of these ranks
   void after(int earlier, int later, double latency = 0);  // `later` begins `latency` after the end of `earlier`, or later
-  double seconds() const;                                  // time until all work has completed
+  // Adds the pieces of `beside` one after the other, after the work item `earlier` of the rank. Call it last, because a rank
+  // prefers work that was added before.
+  void add(int rank, int earlier, const WorkBeside& beside);
+  double seconds() const;  // time until all work has completed
 
  protected:
   struct Next {

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "experiments/bench/beside.hpp"
 #include "experiments/common/advice.hpp"
 #include "experiments/common/each.hpp"
 #include "experiments/common/random_order.hpp"
@@ -75,10 +76,12 @@ SeriesRow merged_row(const Rows& rows) {
   row.median = time.median;
   row.ci_low = time.ci_low;
   row.ci_high = time.ci_high;
-  for (double SeriesRow::*member :
-       {&SeriesRow::p5, &SeriesRow::p95, &SeriesRow::p99, &SeriesRow::ceiling, &SeriesRow::barrier})
+  for (double SeriesRow::*member : {&SeriesRow::p5, &SeriesRow::p95, &SeriesRow::p99, &SeriesRow::ceiling,
+                                    &SeriesRow::barrier, &SeriesRow::products_alone, &SeriesRow::call_beside,
+                                    &SeriesRow::products_beside, &SeriesRow::both, &SeriesRow::both_predicted})
     if (!std::isnan(row.*member)) row.*member = summarize(known(member)).median;
   if (!std::isnan(row.max)) row.max = std::ranges::max(known(&SeriesRow::max));  // the slowest call of all launches
+  row.hidden = hidden_share(row.median, row.products_alone, row.both);
   row.repetitions = 0;
   for (const SeriesRow& other : rows) row.repetitions += other.repetitions;
   if (row.wrong) row.wrong = wrong_in(rows);

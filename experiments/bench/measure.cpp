@@ -97,9 +97,20 @@ void Bench::prepare(const Values& values, const Call& call, const Problem& mine)
     on_host(call.input, Use::write, [&](const Slice& input) { values.fill(mine.rank, input, mine.input_home()); });
 }
 
+// The inputs of the next call. They differ from those of all other calls, and from those of the other groups.
+Values Bench::next_values(const BenchCase& row) {
+  const std::uint32_t round = ++round_ * static_cast<std::uint32_t>(how_.groups.number) + group_number();
+  return {row.what, row.op, row.ranks, row.root, row.count / row.ranks, round};
+}
+
+// Returns the number of calls until ranks check again for a signal, if a call takes `average` seconds.
+std::int64_t Bench::calls_until_look(double average, std::int64_t done) {
+  const double calls = seconds_between_looks / std::max(average, 1e-6);
+  return std::clamp<std::int64_t>(std::llround(calls), 1, std::max(done, fewest_repetitions));
+}
+
 Series Bench::measure(const BenchCase& row) {
   const Problem mine = row.problem().at(group_.rank());
-  Values values{row.what, row.op, row.ranks, row.root, row.count / row.ranks};
   Communicator& communicator = communicator_for(row);
   const Clock& clock = communicator.clock();
   buffers_.lend(row.bytes());
@@ -128,12 +139,11 @@ Series Bench::measure(const BenchCase& row) {
       if (!so_far) return {.row = row};
       if (i > 0) average = *so_far / static_cast<double>(i);
       repetitions = std::clamp(repetitions_for(average, row.bytes()), i + 1, repetitions);
-      const double calls_between_looks = seconds_between_looks / std::max(average, 1e-6);
-      next_look += std::clamp<std::int64_t>(std::llround(calls_between_looks), 1, std::max(i, fewest_repetitions));
+      next_look += calls_until_look(average, i);
     }
     const bool checked =
         tally.wrong >= 0 && (i == 0 || i == std::min(repetitions, fewest_repetitions) / 2 || i == repetitions - 1);
-    values.round = ++round_ * static_cast<std::uint32_t>(how_.groups.number) + group_number();
+    const Values values = next_values(row);
     if (checked) prepare(values, call_of(row, mine, how_.warm_up + i), mine);
     timed(how_.warm_up + i);
     tally.seconds.push_back(seconds);
@@ -148,7 +158,8 @@ Series Bench::measure(const BenchCase& row) {
   series.barrier = barrier;
   if (how_.ceiling) series.ceiling = ceiling_of(row, std::min<std::int64_t>(repetitions, 200));
   if (team_.rank() == 0) series.choice = communicator.choice(call_of(row, mine, 0));
-  return series;
+  if (how_.beside_products) measure_beside(row, series);
+  return stopped_ ? Series{.row = row} : series;
 }
 
 Series Bench::gather(const BenchCase& row, const Tally& tally) {

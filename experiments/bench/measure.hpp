@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "collectives/call/communicator.hpp"
+#include "experiments/bench/beside.hpp"
 #include "experiments/bench/buffers.hpp"
 #include "experiments/bench/cases.hpp"
 #include "experiments/bench/groups.hpp"
@@ -39,6 +40,7 @@ struct How {
   bool heap = false;                         // buffers in ordinary memory, even if the backend has its own allocator
   std::shared_ptr<Memory> device = nullptr;  // device memory for the buffers; null if they are in host memory
   bool compare_calls = true;                 // ranks check that they all make the same call (Communicator::check_calls)
+  bool beside_products = false;              // also measure the call beside matrix products (beside.hpp)
   Groups groups = {};                        // the groups that call at the same time
   std::function<bool()> told_to_stop = {};   // called on every rank about ten times a second; null if nothing can stop it
 };
@@ -54,6 +56,7 @@ struct Series {
   double bytes_sent = -1;                  // bytes that all ranks of all groups sent in one call; −1: cannot be counted
   double ceiling = -1;                     // memory ceiling in seconds; −1: not measured
   double barrier = -1;                     // time of a barrier just before the series, in seconds; −1: unknown
+  BesideTimes beside = {};                 // not measured unless the user asked for it
   double closed_form = -1;                 // time of a simulated call by the planner's closed form, in seconds; −1: none
 };
 
@@ -79,6 +82,11 @@ class Bench {
   };
   Series gather(const BenchCase& row, const Tally& tally);
   double ceiling_of(const BenchCase& row, std::int64_t repetitions);
+  Values next_values(const BenchCase& row);
+  static std::int64_t calls_until_look(double average, std::int64_t done);
+  void measure_beside(const BenchCase& row, Series& series);  // this function and the next two: beside.cpp
+  std::int64_t products_for(double seconds);
+  void run_beside(Communicator& communicator, const Call& call, std::int64_t products, std::vector<double>& times);
 
   BenchTeam& team_;
   Communicator& group_;
@@ -88,6 +96,7 @@ class Bench {
   Ledger ledger_;
   Allocator ordinary_;
   Buffers buffers_;
+  std::optional<ProductsBeside> products_;  // null until the first row is measured beside products
   std::uint32_t round_ = 0;
   bool stopped_ = false;
 };

@@ -23,6 +23,11 @@ std::string how_to_read(const Rows& rows) {
     notes +=
         "# ceiling: the same loads and stores without waits, timed apart. A call can be\n"
         "#   faster if it finds other data in the caches, or other load on the cores\n";
+  if (is_beside(rows))
+    notes +=
+        "# beside: the operation while each rank multiplies matrices, and polls after each product. products: as many\n"
+        "#   products alone. slower: these beside the operation. hidden: 100 % if both together take no longer than the\n"
+        "#   longer of them, 0 % if they take as long as one after the other\n";
   return notes;
 }
 
@@ -36,10 +41,11 @@ std::string limits(const Rows& rows, std::int64_t processes) {
     notes += fmt::format("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
                          join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
   const auto has_no_price = [](const SeriesRow& row) {
-    return row.groups > 1 && !row.calibrated && row.algorithm != "native";
+    return (row.groups > 1 || row.products > 0) && !row.calibrated && row.algorithm != "native";
   };
   if (const auto row = std::ranges::find_if(rows, has_no_price); row != rows.end())
-    notes += fmt::format("# several groups are predicted only by prices measured here: {}\n",
+    notes += fmt::format("# {} predicted only by prices measured here: {}\n",
+                         row->products > 0 ? "products beside an operation are" : "several groups are",
                          command_on(processes, "tune --calibrate --backend " + row->backend));
   notes += prediction_errors(rows);
   if (std::ranges::any_of(rows, [](const SeriesRow& row) { return row.ranks == 1; }))

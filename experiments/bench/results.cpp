@@ -4,6 +4,7 @@
 #include "collectives/backends/backends.hpp"
 #include "experiments/common/simulated.hpp"
 #include "experiments/common/statistics.hpp"
+#include "parallel/prediction/cpu_step.hpp"
 #include "src/base/host.hpp"
 
 namespace chorale::bench {
@@ -34,6 +35,7 @@ void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   const BenchCase& asked = series.row;
   if (is_simulated(asked.backend)) {
     row.predicted = or_unknown(series.closed_form);
+    row.both_predicted = or_unknown(series.beside.predicted);
     row.calibrated = 1;
     row.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
     return;
@@ -44,6 +46,12 @@ void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   row.predicted =
       or_unknown(selector.predict(asked.backend, ran.algorithm, ran.chunks, asked.problem(), asked.dtype, asked.all));
   row.calibrated = selector.is_calibrated(asked.backend, whole);
+  const auto speeds = speeds_of(selector.machine(), DType::f32, whole.size);
+  if (row.products > 0 && speeds) {
+    const double seconds = product_flops / (*speeds)[static_cast<std::size_t>(Work::product)];
+    row.both_predicted = or_unknown(selector.predict(asked.backend, ran.algorithm, ran.chunks, asked.problem(), asked.dtype,
+                                                     asked.all, {row.products, seconds}));
+  }
   row.usual_barrier = or_unknown(selector.usual_barrier(asked.backend, whole));
   if (const Algorithm* algorithm = find_algorithm(asked.what, ran.algorithm)) {
     row.bytes_predicted = 0;
@@ -105,7 +113,13 @@ SeriesRow row_of(const Series& series, const Conditions& conditions, const Selec
                 .p99 = s.p99,
                 .max = s.max,
                 .groups = asked.groups(),
+                .products = series.beside.products,
+                .products_alone = or_unknown(series.beside.alone),
+                .call_beside = or_unknown(series.beside.call),
+                .products_beside = or_unknown(series.beside.slowed),
+                .both = or_unknown(series.beside.both),
                 .strided = conditions.strided && asked.groups() > 1};
+  row.hidden = hidden_share(row.median, row.products_alone, row.both);
   add_bandwidths(row, asked);
   predict(row, series, selector);
   return row;

@@ -47,7 +47,9 @@ struct SeriesRow {
   double median = 0, ci_low = 0, ci_high = 0, p5 = 0, p95 = 0, predicted = unknown, ceiling = unknown;
   double algorithm_bandwidth = unknown, bus_bandwidth = unknown, barrier = unknown, usual_barrier = unknown;
   double p99 = unknown, max = unknown;
-  std::int64_t groups = 1;
+  std::int64_t groups = 1, products = 0;
+  double products_alone = unknown, call_beside = unknown, products_beside = unknown, both = unknown;
+  double both_predicted = unknown, hidden = unknown;
   bool strided = false;
   std::int64_t launches = 1;
 
@@ -95,6 +97,14 @@ struct SeriesRow {
         column("max", &Row::max, "s", "slowest repetition").printed_as("seconds_max"),
         column("groups", &Row::groups, "1", "groups that call at the same time; `ranks` is the size of one"),
         column("strided", &Row::strided, "", "every N-th rank forms a group, not consecutive ranks", no_yes),
+        column("products", &Row::products, "1", "matrix products of each rank beside a call; 0: none"),
+        column("products_alone", &Row::products_alone, "s", "these products without a call").printed_as("products_seconds"),
+        column("call_beside", &Row::call_beside, "s", "the call beside the products").printed_as("beside_seconds"),
+        column("products_beside", &Row::products_beside, "s", "the products beside the call")
+            .printed_as("products_beside_seconds"),
+        column("both", &Row::both, "s", "until the call and the products are complete").printed_as("both_seconds"),
+        column("both_predicted", &Row::both_predicted, "s", "`both` by the cost model").printed_as("both_predicted_seconds"),
+        column("hidden", &Row::hidden, "1", "(median + products_alone - both) / the shorter of the two").only_printed(),
     };
   }
 };

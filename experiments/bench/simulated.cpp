@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/choice/decision.hpp"
@@ -10,6 +11,8 @@
 #include "experiments/common/machine_named.hpp"
 #include "experiments/common/simulated.hpp"
 #include "parallel/mesh/call_price.hpp"
+#include "parallel/prediction/cpu_step.hpp"
+#include "parallel/prediction/kernel_time.hpp"
 #include "parallel/prediction/stage_cost.hpp"
 #include "parallel/prediction/system_call.hpp"
 #include "parallel/prediction/system_step.hpp"
@@ -90,14 +93,45 @@ class BenchSimulation {
     return time_of_call({.volume = volume}, *machine_.system, std::max(1, on_host)).total();
   }
 
-  double priced(const BenchCase& row, const std::vector<Schedule>& ranks) const {
-    const auto seconds = prediction::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks,
-                                             size_of(row.dtype), hosts_, prediction::slowness(machine_, row.dtype));
+  double priced(const std::vector<Schedule>& ranks, DType dtype, const prediction::WorkBeside& beside = {}) const {
+    const auto seconds = prediction::predict(machine_, priced_, backend_named(priced_).maps_memory, ranks, size_of(dtype),
+                                             hosts_, prediction::slowness(machine_, dtype), beside);
     if (!seconds)
       usage_error("the machine file has no prices for these hosts",
                   fmt::format("{} has no [[level]] of {} between hosts", stage_.backend, priced_),
                   "calibrate on these hosts (docs/machine_file.md), or leave out --hosts");
     return *seconds;
+  }
+
+  // The call beside products, of which each rank computes as many as take about as long as the call. On a machine of
+  // accelerators, a call uses no multiprocessors, so neither delays the other.
+  BesideTimes beside(const BenchCase& row, const std::vector<Schedule>& ranks, double call) const {
+    const KernelWork product{.work = Work::product,
+                             .amount = product_flops,
+                             .bytes = 12.0 * product_edge * product_edge,
+                             .m = product_edge,
+                             .n = product_edge,
+                             .k = product_edge};
+    const std::string type = name_of(row.dtype);
+    double one = 0;
+    if (machine_.system) {
+      one = KernelTimes(*machine_.system, type, type, false).of(product).total();
+    } else if (const ComputeRates* const rates = rates_of(machine_, DType::f32, sweep_.threads)) {
+      one = product_flops / rates->product;
+    } else {
+      usage_error("the machine file has no compute rates of f32", stage_.backend,
+                  "calibrate it again (docs/machine_file.md), or leave out --beside");
+    }
+    const std::int64_t products = std::max<std::int64_t>(1, std::llround(call / one));
+    BesideTimes found{.products = products, .alone = static_cast<double>(products) * one};
+    if (machine_.system) {
+      found.call = call;
+      found.slowed = found.alone;
+      found.both = std::max(call, found.alone);
+    } else {
+      found.both = priced(ranks, row.dtype, {products, one});
+    }
+    return found;
   }
 
   Series timed(const BenchCase& row, const Algorithm& algorithm) const {
@@ -110,10 +144,12 @@ class BenchSimulation {
     double seconds = 0;
     if (machine_.system) {
       seconds = seconds_of_call(ranks, hosts_, each, *machine_.system);
-      if (algorithm.name == std::string("ring")) series.closed_form = closed_form_of(row, algorithm);
+      if (algorithm.name == std::string("ring") && (switches_.empty() || row.all.groups.empty()))
+        series.closed_form = closed_form_of(row, algorithm);  // which does not share uplinks among groups
     } else {
-      seconds = priced(row, ranks);
+      seconds = priced(ranks, row.dtype);
     }
+    if (sweep_.how.beside_products) series.beside = beside(row, ranks, seconds);
     series.times = {{seconds}};
     series.slowest = {seconds};
     for (const Schedule& schedule : ranks) series.bytes_sent += static_cast<double>(schedule.elements_sent() * each);

@@ -51,6 +51,7 @@ std::string title_of(const Group& rows) {
   if (!differ(rows, &SeriesRow::backend)) words.push_back(row.backend);
   if (!differ(rows, &SeriesRow::chunks) && row.chunks != 1) words.push_back(fmt::format("{} chunks", row.chunks));
   if (row.op != Collective::barrier) words.emplace_back(row.in_place ? "in place" : "out of place");
+  if (row.products > 0) words.emplace_back("beside products");
   return join(words, ", ");
 }
 
@@ -72,6 +73,19 @@ TextColumn time_column(const std::string& heading, double SeriesRow::*seconds) {
 TextColumn tail_column(const std::string& heading, double SeriesRow::*seconds) {
   return {heading, "us",
           [seconds](const SeriesRow& row) { return row.repetitions == 1 ? "-" : cell_of(1e6 * row.*seconds); }};
+}
+
+// The columns of `--beside products`, in place of the bandwidths.
+std::vector<TextColumn> beside_columns() {
+  const auto number = [](const char* form, double value) -> std::string {
+    return std::isnan(value) ? "-" : fmt::format(fmt::runtime(form), value);
+  };
+  return {time_column("beside", &SeriesRow::call_beside),
+          time_column("products", &SeriesRow::products_alone),
+          {"slower", "×", [=](const SeriesRow& row) { return number("{:.2f}", row.products_beside / row.products_alone); }},
+          time_column("both", &SeriesRow::both),
+          time_column("predicted", &SeriesRow::both_predicted),
+          {"hidden", "%", [=](const SeriesRow& row) { return number("{:.0f}", 100 * row.hidden); }}};
 }
 
 // Prints at most three decimals, so that small bandwidths do not widen the column.
@@ -145,11 +159,15 @@ TextTable table_of(const Group& rows) {
   if (differ(rows, &SeriesRow::chunks)) columns.push_back(plain("chunks", "", &SeriesRow::chunks));
   columns.push_back(time_column("time", &SeriesRow::median));
   columns.push_back(spread_column(rows));
-  columns.push_back(bandwidth_column("algbw", &SeriesRow::algorithm_bandwidth));
-  columns.push_back(bandwidth_column("busbw", &SeriesRow::bus_bandwidth));
-  if (are_compared(sizes)) {
-    columns.push_back(ratio_column(sizes, rows));
+  const bool beside = std::ranges::any_of(rows, [](Row row) { return row->products > 0; });
+  if (beside) {
+    std::ranges::move(beside_columns(), std::back_inserter(columns));
   } else {
+    columns.push_back(bandwidth_column("algbw", &SeriesRow::algorithm_bandwidth));
+    columns.push_back(bandwidth_column("busbw", &SeriesRow::bus_bandwidth));
+  }
+  if (!beside && are_compared(sizes)) columns.push_back(ratio_column(sizes, rows));
+  if (!beside && !are_compared(sizes)) {
     columns.push_back(time_column("predicted", &SeriesRow::predicted));
     columns.push_back(time_column("ceiling", &SeriesRow::ceiling));
   }
@@ -205,8 +223,13 @@ bool shows_ranges(const Rows& rows) {
 }
 
 bool shows_predictions(const Rows& rows) {
-  return std::ranges::any_of(kinds_of(rows),
-                             [](const Group& kind) { return !are_compared(grouped(kind, &SeriesRow::bytes)); });
+  return !is_beside(rows) && std::ranges::any_of(kinds_of(rows), [](const Group& kind) {
+    return !are_compared(grouped(kind, &SeriesRow::bytes));
+  });
+}
+
+bool is_beside(const Rows& rows) {
+  return std::ranges::any_of(rows, [](const SeriesRow& row) { return row.products > 0; });
 }
 
 std::filesystem::path table_file(const std::filesystem::path& folder, const std::string& collective) {

@@ -22,6 +22,8 @@ std::string print(const Rows& rows, const std::string& format, std::size_t colum
 bool shows_ranges(const Rows& rows);       // whether a cell of the column ± is a range: "1–44"
 bool shows_predictions(const Rows& rows);  // whether a printed table has a column of predictions
 
+bool is_beside(const Rows& rows);  // whether the rows were also measured beside products
+
 // The file for the rows of a collective: all_reduce.csv.
 std::filesystem::path table_file(const std::filesystem::path& folder, const std::string& collective);
 // Writes one file for each collective, and returns the paths of the files.

@@ -48,6 +48,10 @@ class BenchCommand final : public Command {
     options.add("groups", groups_, "divide the ranks into this many equal groups, which call the operation at the same time")
         .range(1, 1e6);
     options.add("strided", strided_, "form each group of every N-th rank, where N is --groups; no: of consecutive ranks");
+    options
+        .add("beside", beside_,
+             "products: also time the operation while each rank multiplies matrices, and say how much of it is hidden")
+        .one_of({"nothing", "products"});
     options.add("ceiling", ceiling_, "whether to measure the memory ceiling, where memory is mapped");
     options.add("format", format_, "output format").one_of(TextTable::formats()).changes(Effect::output);
     options
@@ -77,6 +81,7 @@ class BenchCommand final : public Command {
     sweep.how.check = check_;
     sweep.how.ceiling = ceiling_;
     sweep.how.compare_calls = compare_calls_;
+    sweep.how.beside_products = beside_ == "products";
     sweep.how.groups = {static_cast<int>(groups_), strided_};
     sweep.how.told_to_stop = [this] { return signals_->pending().has_value(); };
     const Outcome outcome = bench::run(sweep, session);
@@ -93,6 +98,9 @@ class BenchCommand final : public Command {
  private:
   void check_request(const Launch& launch) {
     asked_.check();
+    if (beside_ == "products" && device_.asked())
+      usage_error("products beside an operation are multiplied by cores", "--device is given",
+                  "leave out --device or --beside");
     device_.check();
     launches_.check(launch, record_file());
     if (std::ranges::any_of(asked_.backends, is_simulated) && (launches_.wanted() || device_.asked()))
@@ -244,7 +252,7 @@ class BenchCommand final : public Command {
   std::optional<Signals> signals_;
   bool check_ = true, compare_calls_ = true, ceiling_ = true, strided_ = false;
   std::int64_t groups_ = 1;
-  std::string format_ = "text", out_;
+  std::string format_ = "text", out_, beside_ = "nothing";
 };
 
 }  // namespace

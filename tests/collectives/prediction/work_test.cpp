@@ -78,6 +78,38 @@ TEST_CASE("the ranks of a machine are dealt to its cores, and no core belongs to
   CHECK(Site{.host_of = {0, 0, 1, 1}, .machine_of = {0, 0, 0, 0}, .cores = 2}.core_of() == Cores{0, 1, 0, 1});
 }
 
+TEST_CASE("a rank continues its call only between two pieces of the work beside it") {
+  WorkGraph graph(Site::one_host(2, 2), 0);
+  const int begin = graph.add(0, 1), send = graph.add(1, 2.5), receive = graph.add(0, 1), answer = graph.add(1, 10);
+  graph.after(begin, receive);
+  graph.after(send, receive);
+  graph.after(receive, answer);
+  CHECK(graph.seconds() == 2.5 + 1 + 10);
+  graph.add(0, begin, {3, 2});  // rank 0 receives at 3, after the first piece, although the message is there at 2.5
+  CHECK(graph.seconds() == 3 + 1 + 10);
+  graph.add(1, send, {1, 4});  // rank 1 is busy with its piece until 6.5
+  CHECK(graph.seconds() == 6.5 + 10);
+}
+
+TEST_CASE("work beside a call hides its latencies, but not its copies, which need the same cores") {
+  const auto ranks = plan_all_ranks(*find_algorithm(Collective::all_reduce, "ring"),
+                                    Problem::even(Collective::all_reduce, 1 << 10, 2, 0, false));
+  prediction::Prices waits{.latency = 1}, copies;
+  copies.touch.fill(1e-3);
+  copies.cross.fill(1e-3);
+  const Site site = Site::one_host(2, 2);
+  for (const bool maps : {true, false}) {
+    const auto seconds = [&](const prediction::Prices& prices, const prediction::WorkBeside& beside) {
+      return maps ? prediction::mapped(ranks, 4, site, prices, beside)
+                  : prediction::messages(ranks, 4, site, prices, prices, beside);
+    };
+    const double waiting = seconds(waits, {}), copying = seconds(copies, {});
+    CHECK(seconds(waits, {1000, waiting / 1000}) < 1.01 * waiting);
+    CHECK(seconds(copies, {1000, copying / 1000}) > 1.9 * copying);
+    CHECK(seconds(waits, {1, waiting}) > 1.2 * waiting);  // one piece: the rank sees the first message only at its end
+  }
+}
+
 TEST_CASE("machines have caches of their own: more cores than ranks on each do not change a call") {
   const auto ranks = plan_all_ranks(*find_algorithm(Collective::all_reduce, "ring"),
                                     Problem::even(Collective::all_reduce, 1 << 16, 4, 0, true));

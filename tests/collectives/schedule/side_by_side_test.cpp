@@ -59,4 +59,7 @@ TEST_CASE("several groups are predicted by calibrated prices together, and not a
   CHECK(seconds(selector, all) > 1.5 * seconds(selector, {}));
   CHECK(seconds(typical, {}) > 0);
   CHECK(seconds(typical, all) < 0);
+  const prediction::WorkBeside beside{10, 1e-6};
+  CHECK(selector.predict("shm", "ring", 1, pair, DType::f32, {}, beside) > seconds(selector, {}));
+  CHECK(typical.predict("shm", "ring", 1, pair, DType::f32, {}, beside) < 0);
 }

@@ -41,7 +41,10 @@ SeriesRow measured(double seconds) {
           .p95 = 1.5 * seconds,
           .algorithm_bandwidth = 1024 / seconds,
           .p99 = 2 * seconds,
-          .max = 10 * seconds};
+          .max = 10 * seconds,
+          .products = 3,
+          .products_alone = seconds,
+          .both = 1.5 * seconds};
 }
 
 }  // namespace
@@ -54,7 +57,8 @@ TEST_CASE("programs read the columns of a benchmark in the order that they know"
         "op backend algorithm chosen chunks ranks hosts dtype redop root count bytes in_place seconds seconds_ci_low "
         "seconds_ci_high seconds_p5 seconds_p95 algbw_bytes_per_s busbw_bytes_per_s wrong predicted_seconds ceiling_seconds "
         "bytes_sent bytes_predicted repetitions launches memory cache oversubscribed calibrated barrier_seconds "
-        "usual_barrier_seconds seconds_p99 seconds_max groups strided");
+        "usual_barrier_seconds seconds_p99 seconds_max groups strided products products_seconds beside_seconds "
+        "products_beside_seconds both_seconds both_predicted_seconds hidden");
 }
 
 TEST_CASE("what is printed of a benchmark's row has five digits, and is null if it is absent") {
@@ -98,7 +102,7 @@ TEST_CASE("a record has a benchmark's exact numbers, in columns of its own order
       join(names, " ") ==
       "row op backend algorithm chosen dtype redop in_place cache memory oversubscribed calibrated chunks root ranks hosts "
       "count bytes repetitions turn wrong bytes_predicted bytes_sent median ci_low ci_high p5 p95 predicted ceiling p99 "
-      "max groups strided");
+      "max groups strided products products_alone call_beside products_beside both both_predicted");
   CHECK(cells["op"] == "reduce reduce");
   CHECK(cells["backend"] == "simulated shm");
   CHECK(join({cells["in_place"], cells["cache"], cells["oversubscribed"], cells["calibrated"]}, " ") ==
@@ -122,6 +126,7 @@ TEST_CASE("rows of several launches become one: medians of times, sums of counts
   CHECK(rows[0].ci_high == 4e-6);
   CHECK(rows[0].algorithm_bandwidth == 512e6);
   CHECK(std::isnan(rows[0].bus_bandwidth));
+  CHECK((rows[0].products_alone == 2e-6 && rows[0].both == 3e-6 && rows[0].hidden == 0.5));
   SeriesRow old = measured(1e-6);  // a row from a program that printed no tails
   old.p99 = old.max = SeriesRow::unknown;
   CHECK(std::isnan(bench::merged({{old}, {old}})[0].max));

@@ -76,6 +76,23 @@ TEST_CASE("an interval beyond 100 % of the time is shown by its ends, in microse
   CHECK_FALSE(bench::shows_ranges({rows[1]}));
 }
 
+TEST_CASE("beside products, a table has the times of both in place of the bandwidths") {
+  SeriesRow beside = row(67108864, 0.0445, 0.99, 1.01);
+  beside.products = 9000;
+  beside.products_alone = 0.04;
+  beside.products_beside = 0.05;
+  beside.call_beside = 0.06;
+  beside.both = 0.0625;
+  beside.both_predicted = 0.07;
+  beside.hidden = 0.55;
+  beside.groups = 2;
+  const auto lines = lines_of({beside}, 0);
+  CHECK(lines[0] == "all_reduce of f32, sum, 2 groups, each of 2 ranks, shm, out of place, beside products");
+  CHECK_THAT(lines[1], says(" time  calls  beside  products  slower   both  predicted  hidden"));
+  CHECK_THAT(lines[3], says("44500    1.0   60000     40000    1.25  62500      70000      55"));
+  CHECK_FALSE(bench::shows_predictions({beside}));
+}
+
 TEST_CASE("JSON and CSV have the same names and values") {
   const Rows rows{row(4096, 2.96e-6, 0.5, 40)};
   const auto lines = split(bench::print(rows, "csv", 0), '\n');
