@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "src/base/index.hpp"
 
@@ -33,10 +32,7 @@ int WorkGraph::add(int rank, double seconds) {
 }
 
 void WorkGraph::add(int rank, int earlier, const WorkBeside& beside) {
-  for (std::int64_t piece = 0; piece < beside.pieces; ++piece) {
-    const int work = add(rank, beside.seconds);
-    after(std::exchange(earlier, work), work);
-  }
+  for (std::int64_t piece = 0; piece < beside.pieces; ++piece) after(earlier, add(rank, beside.seconds));
 }
 
 int WorkGraph::add_transfer(int from, int to, double seconds) {

@@ -81,6 +81,7 @@ SeriesRow merged_row(const Rows& rows) {
                                     &SeriesRow::products_beside, &SeriesRow::both, &SeriesRow::both_predicted})
     if (!std::isnan(row.*member)) row.*member = summarize(known(member)).median;
   if (!std::isnan(row.max)) row.max = std::ranges::max(known(&SeriesRow::max));  // the slowest call of all launches
+  row.products = std::llround(median_of(each(rows, [](const SeriesRow& r) { return static_cast<double>(r.products); })));
   row.hidden = hidden_share(row.median, row.products_alone, row.both);
   row.repetitions = 0;
   for (const SeriesRow& other : rows) row.repetitions += other.repetitions;

@@ -114,7 +114,9 @@ TEST_CASE("a record has a benchmark's exact numbers, in columns of its own order
 }
 
 TEST_CASE("rows of several launches become one: medians of times, sums of counts") {
-  const Rows rows = bench::merged({{measured(1e-6)}, {measured(4e-6)}, {measured(2e-6)}});
+  SeriesRow few = measured(1e-6);
+  few.products = 1;  // each launch chooses its own number of products
+  const Rows rows = bench::merged({{few}, {measured(4e-6)}, {measured(2e-6)}});
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].launches == 3);
   CHECK(rows[0].repetitions == 60);
@@ -126,6 +128,7 @@ TEST_CASE("rows of several launches become one: medians of times, sums of counts
   CHECK(rows[0].ci_high == 4e-6);
   CHECK(rows[0].algorithm_bandwidth == 512e6);
   CHECK(std::isnan(rows[0].bus_bandwidth));
+  CHECK(rows[0].products == 3);
   CHECK((rows[0].products_alone == 2e-6 && rows[0].both == 3e-6 && rows[0].hidden == 0.5));
   SeriesRow old = measured(1e-6);  // a row from a program that printed no tails
   old.p99 = old.max = SeriesRow::unknown;
