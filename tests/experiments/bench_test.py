@@ -91,8 +91,8 @@ class Bench(unittest.TestCase):
             self.assertIn(says, untuned.stdout)
             self.assertIn("tune --calibrate --backend threads\n", untuned.stdout)
             self.assertRegex(untuned.stdout, r"(?m)^all_reduce of f32, sum, 2 ranks, threads, in place\n"
-                                             r" *bytes  algorithm .* algbw +busbw +predicted\n"
-                                             r" +by auto +us +± % +GB/s +GB/s +us\n *1024  \w+ ")
+                                             r" *bytes  algorithm .* algbw +busbw +predicted +p95 +p99 +max\n"
+                                             r" +by auto +us +± % +GB/s +GB/s +us +us +us +us\n *1024  \w+ ")
             tuned = start([chorale, "tune", "all_reduce", "--calibrate", *words])
             self.assertEqual(tuned.returncode, 0, tuned.stderr)
             self.assertRegex(tuned.stdout,
