@@ -46,9 +46,9 @@ void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   row.predicted =
       or_unknown(selector.predict(asked.backend, ran.algorithm, ran.chunks, asked.problem(), asked.dtype, asked.all));
   row.calibrated = selector.is_calibrated(asked.backend, whole);
-  const auto speeds = speeds_of(selector.machine(), DType::f32, whole.size);
-  if (row.products > 0 && speeds) {
-    const double seconds = product_flops / (*speeds)[static_cast<std::size_t>(Work::product)];
+  const ComputeRates* const rates = rates_of(selector.machine(), DType::f32, whole.size);
+  if (row.products > 0 && rates) {
+    const double seconds = product_flops / rates->product;
     row.both_predicted = or_unknown(selector.predict(asked.backend, ran.algorithm, ran.chunks, asked.problem(), asked.dtype,
                                                      asked.all, {row.products, seconds}));
   }
