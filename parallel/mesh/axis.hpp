@@ -178,8 +178,8 @@ std::unique_ptr<Axis> live_axis(std::string name, Communicator group, Communicat
 std::unique_ptr<Axis> pretended_axis(std::string name, CommunicationTime& time);
 // The axis from the view of rank `rank` of `size` ranks. `hosts`: the host of each rank, as in Problem::hosts. `switches`:
 // the leaf switch of each rank; if it is empty, all ranks are under one leaf switch.
-std::unique_ptr<Axis> pretended_axis(std::string name, int rank, int size, std::vector<int> hosts,
-                                     std::vector<int> switches, std::string backend, const std::string& algorithm,
+std::unique_ptr<Axis> pretended_axis(std::string name, int rank, int size, std::vector<int> hosts, std::vector<int> switches,
+                                     std::string backend, const std::string& algorithm,
                                      std::shared_ptr<const Selector> selector, CommunicationTime& time);
 
 // Gathers one value from every rank, in rank order. All ranks must call this function.

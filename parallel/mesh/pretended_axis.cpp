@@ -18,9 +18,8 @@ class PretendedAxis final : public Axis {
  public:
   PretendedAxis(std::string name, CommunicationTime& time) : Axis(std::move(name), 0, 1, time) {}
 
-  PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::vector<int> switches,
-                std::string backend, const std::string& algorithm, std::shared_ptr<const Selector> selector,
-                CommunicationTime& time)
+  PretendedAxis(std::string name, int rank, int size, std::vector<int> hosts, std::vector<int> switches, std::string backend,
+                const std::string& algorithm, std::shared_ptr<const Selector> selector, CommunicationTime& time)
       : Axis(std::move(name), rank, size, time),
         hosts_(std::move(hosts)),
         switches_(std::move(switches)),
@@ -124,8 +123,8 @@ std::unique_ptr<Axis> pretended_axis(std::string name, CommunicationTime& time) 
   return std::make_unique<PretendedAxis>(std::move(name), time);
 }
 
-std::unique_ptr<Axis> pretended_axis(std::string name, int rank, int size, std::vector<int> hosts,
-                                     std::vector<int> switches, std::string backend, const std::string& algorithm,
+std::unique_ptr<Axis> pretended_axis(std::string name, int rank, int size, std::vector<int> hosts, std::vector<int> switches,
+                                     std::string backend, const std::string& algorithm,
                                      std::shared_ptr<const Selector> selector, CommunicationTime& time) {
   return std::make_unique<PretendedAxis>(std::move(name), rank, size, std::move(hosts), std::move(switches),
                                          std::move(backend), algorithm, std::move(selector), time);

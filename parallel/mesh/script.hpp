@@ -23,7 +23,7 @@ struct CallVolume {
   std::int64_t host_crossing = 0;  // bytes that all ranks of this rank's host send to other hosts
   int on_host = 2;                 // ranks of the group on this rank's host
   std::int64_t messages_crossing = 0;  // how many of `messages` have the latency between hosts
-  std::int64_t switch_crossing = 0;  // bytes that all ranks under this rank's leaf switch send to other leaf switches
+  std::int64_t switch_crossing = 0;    // bytes that all ranks under this rank's leaf switch send to other leaf switches
 };
 
 using Amounts = std::array<double, kinds_of_work>;  // flops or bytes of each kind of Work

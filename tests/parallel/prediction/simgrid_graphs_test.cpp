@@ -111,7 +111,7 @@ void write(const Case& c, const std::string& folder, fmt::ostream& times) {
     for (const int before : after) out.print(" {}", before);
     out.print("\n");
   }
-  times.print("{:.9g} {}\n", seconds_of_call(ranks, 4, system_of(c)), name);
+  times.print("{:.9g} {}\n", seconds_of_call(ranks, hosts, 4, system_of(c)), name);
 }
 
 std::vector<Case> all_cases() {

@@ -71,12 +71,13 @@ TEST_CASE("between hosts, a ring takes its closed form, in which each message ha
 TEST_CASE("a ring of 16 ranks on two hosts crosses hosts with 4 of its 30 messages") {
   const Problem problem = Problem::even(Collective::all_reduce, 160, 16, 0, false, hosts_of(system_of(1, 8), 16));
   for (const int rank : {0, 5, 7, 8, 15}) {
-    const CallVolume volume = volume_of_call({.algorithm = find_algorithm(problem.what, "ring")}, problem, DType::f32, rank);
+    const CallVolume volume =
+        volume_of_call({.algorithm = find_algorithm(problem.what, "ring")}, problem, {}, DType::f32, rank);
     CHECK(volume.messages == 30);
     CHECK(volume.messages_crossing == 4);
   }
   const CallVolume doubling =
-      volume_of_call({.algorithm = find_algorithm(problem.what, "recursive_doubling")}, problem, DType::f32, 3);
+      volume_of_call({.algorithm = find_algorithm(problem.what, "recursive_doubling")}, problem, {}, DType::f32, 3);
   CHECK(doubling.messages == 4);
   CHECK(doubling.messages_crossing == 1);
 }
