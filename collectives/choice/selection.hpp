@@ -51,9 +51,9 @@ class Selector {
   Choice choose(const std::string& backend, const Problem& problem, std::int64_t bytes, bool native_too) const;
 
   // Returns the predicted time of an algorithm in seconds, or a negative number like the free function predict(). Uses the
-  // prices of the machine file if is_calibrated(), otherwise typical prices.
-  // `all`: the groups that make this call at the same time; `problem` is that of one group. Typical prices do not describe
-  // how groups share cores, so several groups are predicted only by calibrated prices. So is a call `beside` work.
+  // prices of the machine file if is_calibrated(), otherwise typical prices. `all`: the groups that make this call at the
+  // same time; `problem` is that of one group. Typical prices do not describe how groups share cores, so several groups are
+  // predicted only by calibrated prices. Calls with work `beside` them are also predicted only by calibrated prices.
   double predict(const std::string& backend, const std::string& algorithm, int chunks, const Problem& problem, DType dtype,
                  const SideBySide& all = {}, const prediction::WorkBeside& beside = {}) const;
   bool is_calibrated(const std::string& backend, const Problem& problem) const;

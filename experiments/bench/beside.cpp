@@ -68,7 +68,6 @@ void Bench::run_beside(Communicator& communicator, const Call& call, std::int64_
 void Bench::measure_beside(const BenchCase& row, Series& series) {
   const Problem mine = row.problem().at(group_.rank());
   Communicator& communicator = communicator_for(row);
-  if (row.algorithm == "native") communicator.block_in_native(false);  // a call that is polled cannot block
   if (!products_) products_.emplace();
   const double alone = team_.broadcast(series.slowest.empty() ? 0 : median_of(series.slowest));
   BesideTimes found{.products = products_for(alone)};
@@ -97,7 +96,6 @@ void Bench::measure_beside(const BenchCase& row, Series& series) {
         wrong += static_cast<double>(values.wrong(mine.rank, output, mine.output_home()));
       });
   }
-  if (row.algorithm == "native") communicator.block_in_native(true);
   times.push_back(wrong);
   const std::vector<double> all = team_.gather(times);
   if (team_.rank() != 0) return;

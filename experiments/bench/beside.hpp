@@ -27,7 +27,6 @@ struct BesideTimes {
   double call = -1;           // from the start of the call until the rank sees that the call is complete
   double slowed = -1;         // from the start of the call until the rank's products are complete
   double both = -1;           // until both are complete
-  double predicted = -1;      // `both`, predicted
 };
 
 // The share of the shorter of the two that the longer one hides.

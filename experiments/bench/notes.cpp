@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "collectives/choice/selection.hpp"
+#include "collectives/prediction/prediction.hpp"
 #include "experiments/bench/prediction_errors.hpp"
 #include "experiments/bench/tables.hpp"
 #include "experiments/common/advice.hpp"
+#include "experiments/common/machine_named.hpp"
+#include "experiments/common/simulated.hpp"
 #include "src/base/text.hpp"
 
 namespace chorale::bench {
@@ -41,7 +44,8 @@ std::string limits(const Rows& rows, std::int64_t processes) {
     notes += fmt::format("# predicted: {}, by the typical prices of {}; to measure them here: {}\n", not_calibrated,
                          join(names, ", "), command_on(processes, "tune --calibrate --backend " + join(names, ",")));
   const auto has_no_price = [](const SeriesRow& row) {
-    return (row.groups > 1 || row.products > 0) && !row.calibrated && row.algorithm != "native";
+    return (row.groups > 1 || row.products > 0) && !row.calibrated && row.algorithm != "native" &&
+           row.ranks * row.groups <= prediction::most_ranks;
   };
   if (const auto row = std::ranges::find_if(rows, has_no_price); row != rows.end())
     notes += fmt::format("# {} predicted only by prices measured here: {}\n",
@@ -54,6 +58,18 @@ std::string limits(const Rows& rows, std::int64_t processes) {
         "# So it has no algbw and no ceiling either; to use two ranks: {}\n",
         command_on(2, "bench …"));
   return notes;
+}
+
+std::string origins(const Rows& rows, const Machine& here) {
+  std::set<std::string> all;
+  for (const SeriesRow& row : rows) {
+    if (!row.calibrated || (std::isnan(row.predicted) && !is_simulated(row.backend))) continue;
+    const Machine machine = is_simulated(row.backend) ? machine_named(simulated_machine(row.backend)) : here;
+    const auto ranks = static_cast<int>(row.ranks * row.groups), hosts = static_cast<int>(row.hosts);
+    const Level* const level = prediction::nearest(machine, row.backend, hosts > 1 ? "network" : "host", ranks, hosts);
+    all.insert(machine.system ? origin_of(*machine.system) : level ? origin_of(machine, *level) : machine.file);
+  }
+  return all.empty() ? "" : fmt::format("# predicted by {}\n", fmt::join(all, "\n#   and by "));
 }
 
 std::string disturbed(const std::string& warning) { return warning.empty() ? "" : fmt::format("# {}\n", warning); }

@@ -35,7 +35,6 @@ void predict(SeriesRow& row, const Series& series, const Selector& selector) {
   const BenchCase& asked = series.row;
   if (is_simulated(asked.backend)) {
     row.predicted = or_unknown(series.closed_form);
-    row.both_predicted = or_unknown(series.beside.predicted);
     row.calibrated = 1;
     row.bytes_predicted = static_cast<std::int64_t>(series.bytes_sent);
     return;

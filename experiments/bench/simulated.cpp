@@ -108,7 +108,7 @@ class BenchSimulation {
   BesideTimes beside(const BenchCase& row, const std::vector<Schedule>& ranks, double call) const {
     const KernelWork product{.work = Work::product,
                              .amount = product_flops,
-                             .bytes = 12.0 * product_edge * product_edge,
+                             .bytes = 3.0 * product_edge * product_edge * static_cast<double>(size_of(row.dtype)),
                              .m = product_edge,
                              .n = product_edge,
                              .k = product_edge};
@@ -119,7 +119,8 @@ class BenchSimulation {
     } else if (const ComputeRates* const rates = rates_of(machine_, DType::f32, sweep_.threads)) {
       one = product_flops / rates->product;
     } else {
-      usage_error("the machine file has no compute rates of f32", stage_.backend,
+      usage_error("the machine file has no compute rates of f32",
+                  fmt::format("{} has no [[compute]] of f32", stage_.backend),
                   "calibrate it again (docs/machine_file.md), or leave out --beside");
     }
     const std::int64_t products = std::max<std::int64_t>(1, std::llround(call / one));

@@ -99,8 +99,7 @@ class BenchCommand final : public Command {
   void check_request(const Launch& launch) {
     asked_.check();
     if (beside_ == "products" && device_.asked())
-      usage_error("products beside an operation are multiplied by cores", "--device is given",
-                  "leave out --device or --beside");
+      usage_error("--beside products multiplies on CPU cores", "--device is given", "leave out --device or --beside");
     device_.check();
     launches_.check(launch, record_file());
     if (std::ranges::any_of(asked_.backends, is_simulated) && (launches_.wanted() || device_.asked()))
@@ -141,8 +140,8 @@ class BenchCommand final : public Command {
     const Launches::Results found = launches_.run(session, record_file());
     const Rows& rows = found.rows;
     if (format_ == "text") {
-      say(launches_.about(found) + how_to_read(rows) + limits(rows, rows.empty() ? 1 : rows[0].ranks * rows[0].groups) +
-          disturbed(found.disturbance));
+      say(launches_.about(found) + how_to_read(rows) + origins(rows, asked_.machine()) +
+          limits(rows, rows.empty() ? 1 : rows[0].ranks * rows[0].groups) + disturbed(found.disturbance));
     }
     show(rows);
     if (format_ == "text" && !found.verdict.empty()) fmt::print("\n{}", found.verdict);
@@ -213,7 +212,7 @@ class BenchCommand final : public Command {
                         wrong > 0     ? ""
                         : any_checked ? "# results were checked: every element is right\n"
                                       : "# results were not checked\n"));
-      say(how_to_read(rows) + limits(rows, static_cast<std::int64_t>(ranks.size())) +
+      say(how_to_read(rows) + origins(rows, selector.machine()) + limits(rows, static_cast<std::int64_t>(ranks.size())) +
           disturbed(disturbance(outcome.others)));
     }
     if (!in_suite && !rows.empty()) show(rows);

@@ -11,7 +11,7 @@ System system_named(const std::string& name) {
   const Machine machine = machine_named(name);
   if (!machine.system)
     usage_error("the machine file describes no accelerators", name + " has no [accelerator]",
-                "name a machine of docs/machine_file.md, or add the tables (docs/machine_file.md)");
+                "name a machine of docs/machine_file.md, or add the tables that this page describes");
   return *machine.system;
 }
 

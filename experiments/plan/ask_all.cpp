@@ -47,12 +47,8 @@ std::string heading(const AskedPlan& asked, const TrainingOptions& o, std::size_
 
 Accuracy accuracy_of(const AskedPlan& asked, const Machine& machine, DType type) {
   if (asked.system) return {planner_error, origin_of(*asked.system)};
-  Accuracy accuracy;  // the largest error of the compute rates for this type
-  for (const ComputeRates& rates : machine.computes)
-    if (rates.type == name_of(type)) accuracy.error = std::max(accuracy.error, std::expm1(rates.error));
-  if (const ComputeRates* const rates = rates_of(machine, type, static_cast<int>(asked.ranks)))
-    accuracy.origin = origin_of(machine, *rates);
-  return accuracy;
+  const ComputeRates* const rates = rates_of(machine, type, static_cast<int>(asked.ranks));
+  return rates ? Accuracy{std::expm1(rates->error), origin_of(machine, *rates)} : Accuracy{};
 }
 
 }  // namespace

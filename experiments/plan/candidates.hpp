@@ -46,12 +46,12 @@ struct Choices {
                                         // schedule is at least as good
 };
 Choices in_order(std::vector<Candidate> candidates, std::int64_t memory_limit);  // limit 0: none
-// The table in the given format, with at most `most_rows` rows (0: all). In text, notes follow the table; they include
-// `assumed`, the assumptions about backends and algorithms.
 struct Accuracy {
   double error = 0;    // times within this error of the fastest are marked "~"; if it is 0, no time is marked
   std::string origin;  // where the predicted times come from
 };
+// The table in the given format, with at most `most_rows` rows (0: all). In text, notes follow the table; they include
+// `assumed`, the assumptions about backends and algorithms.
 std::string table_of(const Choices& choices, const std::string& format, std::int64_t most_rows, const std::string& assumed,
                      const Accuracy& accuracy);  // candidate_table.cpp
 

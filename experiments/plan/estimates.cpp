@@ -105,7 +105,8 @@ double Estimates::seconds_of_sums(const Found& found, double parameters, double 
   const double among_hosts = std::min(
       s.host.link, s.network.adapter * s.network.adapters / s.host.accelerators * real(inside) * s.network.collective);
   const double rate = crosses ? among_hosts : s.host.link;
-  const double around = (n - 1) * (crosses ? s.network.latency : s.host.latency);
+  const double far = crosses ? 1 / real(inside) : 0;  // the share of a ring's messages that go to other hosts
+  const double around = (n - 1) * (s.host.latency + far * (s.network.latency - s.host.latency));
   const auto ring = [&](double bytes, double calls) { return parameters * bytes * (n - 1) / n / rate + calls * around; };
   const double units = real(o.shape.layers / l.stages()), micro_batches = real(number_of_micro_batches(request_, found));
   // A bucket never holds a part of a matrix, and a block has about four matrices.

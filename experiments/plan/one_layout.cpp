@@ -27,7 +27,7 @@ std::string head_of(const AskedPlan& asked, const PlacedRequest& placed, double 
       to_string(request.layout), request.layout.ranks(), static_cast<double>(o.shape.parameters()) / 1e6,
       train::words_for_active(o.shape), name_of(o.compute), o.batch.global, o.shape.sequence, o.batch.micro, 100 * bubble,
       predicted      ? fmt::format("predicted by {}: {}", predicted.origin, train::in_words(predicted.time))
-      : asked.system ? "predicted below by " + origin_of(*asked.system)
+      : asked.system ? "predicted below, by " + origin_of(*asked.system)
                      : fmt::format("not predicted: {}; --machine names another machine, such as eos", predicted.why_not),
       words_for_states(request));
   if (asked.whole.tokens > 0) head += words_for_time(asked.whole, request) + "\n";

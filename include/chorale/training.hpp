@@ -57,7 +57,7 @@ struct ReplicaOptions {
 };
 
 // plain: a token is sent once for each of its experts. by_host: a token is sent at most once to each other host, even if
-// several of its experts are on that host (experts_by_host.cpp).
+// several of its experts are on that host.
 enum class Dispatch : std::uint8_t { plain, by_host };
 constexpr auto names_of(Dispatch) { return Names{"dispatch", "plain", "by-host"}; }
 // overlapped: while rows return from the experts, the layer computes. blocking: the layer waits for the rows; for comparison

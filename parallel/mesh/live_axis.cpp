@@ -9,6 +9,7 @@
 
 namespace chorale {
 
+// Not in an anonymous namespace, because Axis::Vote names it as a friend.
 class LiveAxis final : public Axis {
  public:
   LiveAxis(std::string name, Communicator group, CommunicationTime& time)

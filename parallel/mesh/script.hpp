@@ -71,6 +71,7 @@ class Script final : public Meter {
   int begin(const Call& call);  // returns the call's number
   void wait(int call);
   void settle();  // adds an act for the work since the last act; must also be called at the end of the step
+  // Keeps last_: an update can end in the next step, whose calls have the same numbers, because the steps are equal.
   void clear() {
     acts_.clear();
     calls_.clear();

@@ -14,7 +14,7 @@ double goodput(const FaultTimes& times, std::int64_t interval) {
 LostShares lost_shares(const FaultTimes& times, std::int64_t interval) {
   const double lasting = goodput(times, interval);
   LostShares lost{.snapshots = lasting * times.snapshot / (static_cast<double>(interval) * times.step),
-                  .restarts = std::min(times.restart / times.between_faults, 1.0)};
+                  .restarts = -std::expm1(-times.restart / times.between_faults)};
   lost.steps = std::max(0.0, 1 - lasting - lost.snapshots - lost.restarts);
   return lost;
 }

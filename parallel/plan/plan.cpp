@@ -62,10 +62,13 @@ class Pretence {
   }
   void record_step(Script& script) {
     const bool delayed = training_.options().update == UpdateTime::delayed;
+    std::size_t calls = 0;
     for (int step = delayed ? -2 : 0; step <= 0; ++step) {  // a delayed update is that of the step before
+      calls = script.calls().size();
       script.clear();
       training_.step(no_samples);
     }
+    require(!delayed || calls == script.calls().size(), "equal steps make {} and {} calls", calls, script.calls().size());
     script.settle();
     if (delayed) script.begin_with_update();
   }

@@ -23,7 +23,8 @@ class Folding {
   Folding(const std::vector<RankGroup>& groups, const std::vector<int>& scripts, int ranks_per_host, int hosts_per_switch)
       : groups_(groups),
         per_host_(ranks_per_host),
-        per_leaf_(ranks_per_host * hosts_per_switch),
+        per_leaf_(
+            static_cast<int>(std::min<std::int64_t>(std::int64_t{ranks_per_host} * hosts_per_switch, std::ssize(scripts)))),
         colors_(scripts),
         group_of_(scripts.size()) {
     for (std::size_t g = 0; g < groups.size(); ++g)

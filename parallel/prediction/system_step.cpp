@@ -66,9 +66,9 @@ void require_copies(const OffloadOptions& offload, const HostLinks& host) {
   if (!offload.to_host) need("file_read", host.file_read);
   if (!offload.to_host) need("file_write", host.file_write);
   if (missing.empty()) return;
-  usage_error("the machine file does not say how fast an accelerator copies to the host, or how fast the host updates",
+  usage_error("the machine file lacks a speed that the offload needs",
               fmt::format("{}, but [host] has no {}", words_of(offload), join(missing, ", no ")),
-              fmt::format("add {}, in B/s, to [host] (docs/machine_file.md), or leave out --place", join(missing, " and ")));
+              fmt::format("add {}, in B/s, to [host] (docs/machine_file.md), or leave out --place", join(missing, ", ")));
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ struct PredictedStep {
 
 PredictedStep predict_step(const StepRequest& request);
 // Throws a usage error if the step cannot be predicted. A prediction needs a network if ranks are on several hosts. The
-// accelerator must support the number formats. With offload, the machine file must state the speed of copies to host memory.
-// Only fast numerics and updates after all passes can be predicted.
+// accelerator must support the number formats. With offload, the machine file must state the speeds of the copies to the
+// host's memory or its file. Only fast numerics can be predicted.
 void require_predictable(const StepRequest& request);
 void require_network(const System& system, std::int64_t ranks);
 // The host of each rank of the system, and its leaf switch. If no switch limits the network, there are no switches.

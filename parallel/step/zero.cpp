@@ -249,6 +249,7 @@ std::unique_ptr<Reducer> sharded_reducer(Buckets& buckets, ReductionListener& li
 }
 
 void wrap_units(std::vector<LayerPointer>& layers, std::span<const std::vector<ParameterPointer>> uses, Buckets& buckets) {
+  require(layers.size() <= uses.size(), "{} layers, but parameters of {} units", layers.size(), uses.size());
   ZeroUnit* before = nullptr;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     auto unit = std::make_unique<ZeroUnit>(std::move(layers[i]), uses[i], buckets);

@@ -71,10 +71,11 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-std::string calibrated(const std::string& file, const std::string& measured, int ranks, double error, bool busy) {
-  return fmt::format("{}, calibrated {} with {} rank{}{}, error {:.0f} %", file.empty() ? "the machine file" : file,
+std::string calibrated(const std::string& file, const std::string& measured, int ranks, double error, bool busy,
+                       const char* which) {
+  return fmt::format("{}, calibrated {} with {} rank{}{}, {} error {:.0f} %", file.empty() ? "the machine file" : file,
                      measured.empty() ? "at an unknown time" : measured.substr(0, std::size("2026-11-22") - 1), ranks,
-                     ranks == 1 ? "" : "s", busy ? " beside other programs" : "", 100 * std::expm1(error));
+                     ranks == 1 ? "" : "s", busy ? " beside other programs" : "", which, 100 * std::expm1(error));
 }
 
 }  // namespace
@@ -159,13 +160,13 @@ Machine machine_for(const std::string& named) {
 }
 
 std::string origin_of(const Machine& machine, const Level& level) {
-  return calibrated(machine.file, level.measured, level.ranks, level.error, level.busy);
+  return calibrated(machine.file, level.measured, level.ranks, level.error, level.busy, "median");
 }
 std::string origin_of(const Machine& machine, const ComputeRates& rates) {
-  return calibrated(machine.file, rates.measured, rates.ranks, rates.error, rates.busy);
+  return calibrated(machine.file, rates.measured, rates.ranks, rates.error, rates.busy, "largest");
 }
 std::string origin_of(const System& system) {
-  return system.file + ", not calibrated: its values come from data sheets and published steps";
+  return system.file + ", not calibrated: its values come from data sheets and published measurements";
 }
 
 std::string to_toml(const Machine& machine) {

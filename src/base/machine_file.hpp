@@ -105,8 +105,8 @@ Machine read_machine(const std::filesystem::path& file);
 Machine machine_for(const std::string& named);
 std::string to_toml(const Machine& machine);
 
-// Says where a predicted time comes from: "machine-n0.toml, calibrated 2026-11-22 with 2 ranks, error 8 %", or "selene.toml,
-// not calibrated: its values come from data sheets and published steps".
+// Says where a predicted time comes from: "machine-n0.toml, calibrated 2026-11-22 with 2 ranks, median error 8 %", or
+// "selene.toml, not calibrated: its values come from data sheets and published measurements".
 std::string origin_of(const Machine& machine, const Level& level);
 std::string origin_of(const Machine& machine, const ComputeRates& rates);
 std::string origin_of(const System& system);

@@ -82,13 +82,13 @@ TEST_CASE("a machine file is the same after writing and reading it") {
 
 TEST_CASE("the origin of a prediction names the file and its calibration") {
   Machine machine = parse_machine(to_toml(example()), "some/folder/m.toml");
-  CHECK(origin_of(machine, machine.levels[0]) == "m.toml, calibrated today with 4 ranks, error 13 %");
+  CHECK(origin_of(machine, machine.levels[0]) == "m.toml, calibrated today with 4 ranks, median error 13 %");
   machine.levels[0].busy = true;
   machine.levels[0].measured = "2026-11-22T05:40:01Z";
   CHECK(origin_of(machine, machine.levels[0]) ==
-        "m.toml, calibrated 2026-11-22 with 4 ranks beside other programs, error 13 %");
+        "m.toml, calibrated 2026-11-22 with 4 ranks beside other programs, median error 13 %");
   const ComputeRates rates{.type = "bf16", .ranks = 1, .error = 0.02};
-  CHECK(origin_of(Machine{}, rates) == "the machine file, calibrated at an unknown time with 1 rank, error 2 %");
+  CHECK(origin_of(Machine{}, rates) == "the machine file, calibrated at an unknown time with 1 rank, largest error 2 %");
 }
 
 TEST_CASE("a wrong machine file is refused in three lines that name the line and the key") {

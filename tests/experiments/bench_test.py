@@ -103,7 +103,8 @@ class Bench(unittest.TestCase):
             self.assertRegex(told.stdout, r"(?m)^# (predicted / measured, threads on 2 ranks: half of \d+ rows within |"
                                           r"not compared: \d+ rows, before which a barrier took )")
             shown = start([chorale, "show", "all_reduce", "ring", "--ranks", "2", "--machine", machine])
-            origin = r" {8}by machine.toml, calibrated 20\d\d-\d\d-\d\d with 2 ranks( beside other programs)?, error \d+ %$"
+            origin = (r" {8}by machine.toml, calibrated 20\d\d-\d\d-\d\d with 2 ranks( beside other programs)?, "
+                      r"median error \d+ %$")
             self.assertRegex(shown.stdout, r"(?m)^time    1.0 KiB in .*, 16.0 MiB in .* of f32 on threads\n" + origin)
             for flags, says in ((["--ranks", "3"], " with 2 ranks"),
                                 (["--ranks", "64"], "none: calls of more than 63 ranks are not predicted"),

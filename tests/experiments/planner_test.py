@@ -125,11 +125,33 @@ class Planner(InFolder):
         self.assertEqual((passes, bubble), ("16", "7"))
         self.assertLess(float(form), float(re.search(r"a step takes ([\d.]+) s", text)[1]))
 
+    def test_files_and_updates_beside_the_passes_are_predicted(self):
+        disks = read("experiments/machines/selene.toml").replace("link = 2", "file_read = 2e9\nfile_write = 1e9\nlink = 2")
+        machine = self.write("disks.toml", disks)
+        self.assertIn("file_read", disks)
+        words = ["--preset", "gpt2", "--dtype", "bf16", "--layout", "dp8.z3", "--global-batch-size", "64",
+                 "--micro-batch-size", "1", "--clip-grad", "0"]
+        for places in ("optimizer=host", "optimizer=file", "parameters=file,gradients=file,optimizer=file"):
+            seconds = {}
+            for update in ("after", "overlapped", "speculative", "delayed"):
+                text = self.run_it("plan", *words, "--machine", machine, "--place", places, "--update", update)
+                seconds[update] = float(re.search(r"a step takes ([\d.]+) m?s", text)[1]) * (1 if " ms;" in text else 1000)
+                if "file" in places:
+                    self.assertIn("wait: file", text)
+                self.assertIn("predicted below, by disks.toml, not calibrated", text)
+            with self.subTest(places=places, seconds=seconds):
+                self.assertLess(seconds["overlapped"], seconds["after"])
+                self.assertLess(seconds["delayed"], seconds["after"])
+        text = self.run_it("train", *words, "--backend", f"simulated:{machine}", "--place", "optimizer=file",
+                           "--update", "delayed", "--run-dir", os.path.join(self.folder, "runs"))
+        self.assertIn("predicted by disks.toml", text)
+
     def test_what_a_machine_cannot_predict_is_refused_before_anything_is_printed(self):
         words = [*gpt3, "--global-batch-size", "16"]
         alone = read("experiments/machines/selene.toml").split("[network]")[0]
         for more, says in ((["--layout", "dp16", "--hosts", "8,8"], ["hosts of its own", "8 accelerators"]),
-                           (["--layout", "dp8.tp2", "--place", "optimizer=file", "--zero", "1"], ["not to a file", "=host"]),
+                           (["--layout", "dp8.tp2", "--place", "optimizer=file", "--zero", "1"],
+                            ["optimizer=file, but [host] has no file_read, no file_write", "docs/machine_file.md"]),
                            (["--layout", "dp8.tp2", "--dtype", "f32"], ["multiplies f32", "it has bf16"]),
                            (["--layout", "dp8.tp2", "--numerics", "exact"], ["numerics exact"]),
                            (["--layout", "dp8.tp2", "--timeline", "step.png"], [".svg, .txt or .json"]),

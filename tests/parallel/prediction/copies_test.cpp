@@ -214,7 +214,7 @@ TEST_CASE("copies are refused without their speeds") {
   refuses(
       request, [](StepRequest& r) { r.system.host.memory = 0; }, "add memory, in B/s");
   refuses(
-      request, [](StepRequest& r) { r.plan.options.offload.to_host = false; }, "add file_read and file_write, in B/s");
+      request, [](StepRequest& r) { r.plan.options.offload.to_host = false; }, "add file_read, file_write, in B/s");
 }
 
 }  // namespace chorale::test
