@@ -16,6 +16,11 @@ from programs import chorale, start
 tiny = ["plan", "--preset", "tiny", "--global-batch-size", "8", "--backend", "shm"]
 
 
+def daly(steps, copy, restart, between_faults):
+    """the goodput of `steps` seconds between snapshots"""
+    return steps / (between_faults * math.exp(restart / between_faults) * math.expm1((steps + copy) / between_faults))
+
+
 class Plan(unittest.TestCase):
     def setUp(self):
         holder = tempfile.TemporaryDirectory()
@@ -325,7 +330,7 @@ class Plan(unittest.TestCase):
         self.assertAlmostEqual(copy, bytes_of_rank / 50e9 + 8 * 3.7 * bytes_of_rank / 490e9, delta=1e-6 * copy)
 
         def goodput(interval):
-            return interval * step / (600 * math.exp(5 / 600) * math.expm1((interval * step + copy) / 600))
+            return daly(interval * step, copy, 5, 600)
         self.assertAlmostEqual(plan["goodput"], goodput(4), places=9)
         self.assertLessEqual(abs(plan["best_snapshot_interval"] - math.sqrt(2 * copy * 600) / step), 2)
         best = plan["best_snapshot_interval"]
@@ -345,7 +350,7 @@ class Plan(unittest.TestCase):
         words = ["--preset", "gpt2", "--layout", "dp8.z1", "--global-batch-size", "8", "--machine", "megascale"]
         plan = json.loads(self.plan(*words, "--format", "json"))
         self.assertFalse({"snapshot_s", "best_snapshot_interval"} & set(plan), plan)
-        self.assertAlmostEqual(plan["goodput"], 1 - (plan["step_s"] / 2 + 3) / 3600, places=9)
+        self.assertAlmostEqual(plan["goodput"], daly(plan["step_s"], 0, 3, 3600), places=9)
         self.assertIn("; the time of snapshots is left out, because the machine file has no rate for them\n",
                       self.plan(*words))
         self.assertNotIn("goodput", self.plan("--layout", "dp2"))  # the time of a step is unknown
@@ -355,8 +360,7 @@ class Plan(unittest.TestCase):
                        "ranks = 1\nproduct = 1e11\nattention = 1e10\nelements = 1e10\nupdate = 3.7e9\n")
         plan = json.loads(self.plan("--layout", "dp1", "--machine", machine, "--format", "json"))
         self.assertAlmostEqual(plan["snapshot_s"], plan["snapshot_bytes"] / 1e9, places=9)
-        self.assertAlmostEqual(plan["goodput"], 1 - plan["snapshot_s"] / plan["step_s"] - (plan["step_s"] / 2 + 3) / 3600,
-                               places=6)
+        self.assertAlmostEqual(plan["goodput"], daly(plan["step_s"], plan["snapshot_s"], 3, 3600), places=6)
 
     def test_options_of_snapshots_need_the_plan_of_one_layout(self):
         for words in (["--snapshot-interval", "2"], ["--mtbf", "2h"], ["--restart-time", "9s"]):
