@@ -139,6 +139,7 @@ TEST_CASE("gradient rings on all accelerators of a host share the uplink of thei
   CHECK(slowdown("dp4.tp4", 2, 16) == Approx(8).epsilon(1e-3));
   CHECK(slowdown("dp4.tp4", 1, 2) == Approx(2).epsilon(1e-3));  // each host has a switch of its own
   CHECK(slowdown("dp4.tp4", 4, 16) == Approx(1));               // all hosts are under one switch
+  for (const int all : {1 << 29, 1 << 30, 1'000'000'000}) CHECK(slowdown("dp4.tp4", all, 16) == Approx(1));
 }
 
 TEST_CASE("rings over every other host leave their leaf switch at each host") {
