@@ -1,7 +1,6 @@
 #include "parallel/mesh/call_price.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "collectives/backends/backends.hpp"
 #include "collectives/prediction/prediction.hpp"
@@ -17,15 +16,15 @@ namespace {
 //
 //   4 ranks on 2 hosts, all_gather      0 ─ 1 ═ 2 ─ 3 ═ 0      a chain of 3 messages crosses hosts twice
 std::int64_t messages_crossing(const Schedule& own, const Problem& problem, std::int64_t sent) {
+  const int size = problem.size, next = (problem.rank + 1) % size;
   std::int64_t crossing = 0;
-  std::set<int> peers;
+  bool is_ring = sent >= size - 1;
   const auto crosses = [&](int from, int to) { return problem.hosts[index(from)] != problem.hosts[index(to)]; };
   each_message(own, [&](int peer, std::int64_t) {
-    peers.insert(peer);
+    is_ring = is_ring && peer == next;
     crossing += crosses(problem.rank, peer);
   });
-  const int size = problem.size, next = (problem.rank + 1) % size;
-  if (sent < size - 1 || peers != std::set{next}) return crossing;
+  if (!is_ring) return crossing;
   const auto chain = [&](int first, std::int64_t links) {
     std::int64_t count = 0;
     for (int link = first; link < first + links; ++link) count += crosses(link % size, (link + 1) % size);

@@ -166,7 +166,7 @@ std::string origin_of(const Machine& machine, const ComputeRates& rates) {
   return calibrated(machine.file, rates.measured, rates.ranks, rates.error, rates.busy, "largest");
 }
 std::string origin_of(const System& system) {
-  return system.file + ", not calibrated: its values come from data sheets and published measurements";
+  return system.file + ", not calibrated: its values were stated, not measured here";
 }
 
 std::string to_toml(const Machine& machine) {

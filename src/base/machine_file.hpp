@@ -106,7 +106,7 @@ Machine machine_for(const std::string& named);
 std::string to_toml(const Machine& machine);
 
 // Says where a predicted time comes from: "machine-n0.toml, calibrated 2026-11-22 with 2 ranks, median error 8 %", or
-// "selene.toml, not calibrated: its values come from data sheets and published measurements".
+// "selene.toml, not calibrated: its values were stated, not measured here".
 std::string origin_of(const Machine& machine, const Level& level);
 std::string origin_of(const Machine& machine, const ComputeRates& rates);
 std::string origin_of(const System& system);

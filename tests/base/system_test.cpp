@@ -60,7 +60,7 @@ TEST_CASE("a machine file of accelerators is read") {
   const System& system = *machine.system;
   CHECK((system.accelerator.units == 10 && system.accelerator.products.at(0).ramp == 160));
   CHECK((system.host.link == 100e9 && system.network.adapters == 8 && system.network.collective == 1));
-  CHECK(origin_of(system) == "toy.toml, not calibrated: its values come from data sheets and published measurements");
+  CHECK(origin_of(system) == "toy.toml, not calibrated: its values were stated, not measured here");
   CHECK((system.host.file_read == 0 && system.host.file_write == 0));
   const Machine with_disks =
       parse_machine(test::replaced(good, "link = 100e9", "link = 100e9\nfile_read = 20e9\nfile_write = 10e9"), "toy.toml");

@@ -3,9 +3,7 @@
 
 #include <cmath>
 
-#include "collectives/backends/threads.hpp"
-#include "experiments/bench/measure.hpp"
-#include "tests/spmd.hpp"
+#include "tests/experiments/bench/bench_on_threads.hpp"
 
 using namespace chorale;
 using bench::BesideTimes;
@@ -36,16 +34,8 @@ TEST_CASE("a call is hidden by as much as both together take less than one after
 }
 
 TEST_CASE("threads multiply beside a call, and its result is checked", "[threads]") {
-  SystemClock clock;
-  ThreadWorld threads(3);
-  bench::Crew crew(3, clock);
-  bench::Series series;
-  test::on_threads(3, [&](test::ThreadRank& me) {
-    bench::ThreadTeam team(crew, me.rank());
-    Communicator world = open_world(threads.transport(me.rank()), clock);
-    bench::Series mine = measured(team, world, "ring");
-    if (me.rank() == 0) series = std::move(mine);
-  });
+  const bench::Series series =
+      test::bench_on_threads(3, [](bench::BenchTeam& team, Communicator& world) { return measured(team, world, "ring"); });
   CHECK(series.wrong == 0);
   CHECK(series.slowest.size() == 4);
   CHECK(is_consistent(series.beside));

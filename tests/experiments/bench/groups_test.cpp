@@ -1,9 +1,7 @@
 // Tests how ranks are divided into groups, and measures a row with several groups on threads and on processes.
 #include "experiments/bench/groups.hpp"
 
-#include "collectives/backends/threads.hpp"
-#include "experiments/bench/measure.hpp"
-#include "tests/spmd.hpp"
+#include "tests/experiments/bench/bench_on_threads.hpp"
 
 using namespace chorale;
 using bench::Groups;
@@ -46,15 +44,8 @@ TEST_CASE("groups of unequal size, or on hosts in different ways, are refused") 
 TEST_CASE("several groups of threads call at the same time, and each result is checked", "[threads]") {
   for (const bool strided : {false, true})
     for (const Collective what : {Collective::all_reduce, Collective::all_gather, Collective::all_to_all}) {
-      SystemClock clock;
-      ThreadWorld threads(4);
-      bench::Crew crew(4, clock);
-      bench::Series series;
-      test::on_threads(4, [&](test::ThreadRank& me) {
-        bench::ThreadTeam team(crew, me.rank());
-        Communicator world = open_world(threads.transport(me.rank()), clock);
-        bench::Series mine = measured(team, world, {2, strided}, what, strided);
-        if (me.rank() == 0) series = std::move(mine);
+      const bench::Series series = test::bench_on_threads(4, [&](bench::BenchTeam& team, Communicator& world) {
+        return measured(team, world, {2, strided}, what, strided);
       });
       CHECK(series.wrong == 0);
       CHECK((series.times.size() == 4 && series.slowest.size() == 5));
